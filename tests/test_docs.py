@@ -15,10 +15,13 @@ import sys
 import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
+from unittest.mock import MagicMock
 
+import numpy as np
 import pytest
 import typer
 
+import whosthere as wt
 from whosthere.auditing.options import Scale
 from whosthere.auditing.plan_file import read_plan_file
 from whosthere.auditing.policy import Policy
@@ -262,3 +265,16 @@ def test_the_architecture_names_files_that_are_there():
     roots = (ROOT / "src" / "whosthere", ROOT)
     missing = [one for one in named if not any((root / one).exists() for root in roots)]
     assert not missing, missing
+
+
+def test_the_example_with_pytorch_fits_what_is_said_beside_it(monkeypatch):
+    """Without PyTorch: whatever it is asked for stands for itself."""
+    monkeypatch.setitem(sys.modules, "torch", MagicMock())
+    [block] = [one for one in blocks_of(ROOT / "docs/how-to/study.md") if "torch" in one.text]
+    namespace = {"__name__": "torch_example", "wt": wt}
+    exec(block.text, namespace)
+    assert str(namespace["mine"]) == "knock-knock(classifier=Net(hidden=20))"
+    net = namespace["mine"].classifier._fresh(seed=7)
+    net.fit(np.zeros((4, 3)), np.array([True, False, True, False]))
+    sys.modules["torch"].manual_seed.assert_called_once_with(7)
+    assert net.decision_function(np.zeros((2, 3))) is not None

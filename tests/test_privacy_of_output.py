@@ -103,7 +103,7 @@ def values(city, traces, result, recommendation):
         PastRelease(wt.publish(traces, "raw", group_size=M, seed=seed).release, seed % 2 == 0)
         for seed in range(8)
     ]
-    auxiliary = Auxiliary(traces, traces.select([1, 2, 3]), past, raw)
+    auxiliary = Auxiliary(traces, traces.select([1, 2, 3]), past, raw, everybody=traces)
     options = AuditOptions.of(
         mechanisms="suppress(k=1)", group_size=M, attacks="likelihood-ratio", targets=3, releases=4
     )
@@ -165,7 +165,7 @@ def values(city, traces, result, recommendation):
         "table": scene.tables[0],
         "round": scene.test(0),
         "population": scene.population,
-        "knowledge of a scene": scene.tables[0].knowledge(Knowledge.parse("share(0.5)")),
+        "knowledge of a scene": scene.known(Knowledge.parse("share(0.5)"))[0],
         "auxiliary of a scene": scene.tables[0].auxiliary(
             frozenset({"reference", "friends", "example"})
         ),
@@ -247,8 +247,8 @@ def test_every_public_kind_of_value_is_looked_at(values):
 
 def _every_step():
     text = (
-        "suppress(k=1) | round(to=5) | random-round(to=3) | laplace(eps=1) | "
-        "floor(at=4) | round-by-size(bands=15/10) | scale(by=2) | cell-key(d=5, v=3) | "
+        "cell-key(d=5, v=3) | suppress(k=1) | round(to=5) | random-round(to=3) | laplace(eps=1) | "
+        "floor(at=4) | round-by-size(bands=15/10) | scale(by=2) | "
         "discrete-gaussian(rho=1, unit=user-week, max_visits=3) | "
         "discrete-gaussian(rho=1, unit=user-period, max_visits=3, days=2) | "
         "discrete-laplace(eps=1, unit=user, max_visits=3) | "

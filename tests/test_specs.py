@@ -12,6 +12,7 @@ from whosthere.adversary.attacks import (
     ATTACKS,
     Attack,
     ContradictionRule,
+    JointDecoding,
     KnockKnock,
     KnockKnockPastGroups,
     LikelihoodRatio,
@@ -69,6 +70,7 @@ PARAMETERS = {
     LikelihoodRatio: rates,
     LikelihoodRatioReference: rates,
     ContradictionRule: {},
+    JointDecoding: {},
     LogLikelihood: {"validation_groups": even},
     KnockKnockPastGroups: thresholds
     | {

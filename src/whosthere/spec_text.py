@@ -37,24 +37,16 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True)
 class Written:
-    """A word or mark of a text, or a spec as it stands there.
-
-    Attributes
-    ----------
-    name
-        The word or mark, in lower case; "" at the end of the text.
-    place
-        Number of its first character in the text, from 1.
-    arguments
-        Keys and values in order; a value without a key has the key "". None without parentheses.
-    spelled
-        The word as it stands there, for names of files.
-    """
+    """A word or mark of a text, or a spec as it stands there."""
 
     name: str
+    """The word or mark, in lower case; "" at the end of the text."""
     place: int
+    """Number of its first character in the text, from 1."""
     arguments: tuple[tuple[str, Written], ...] | None = None
+    """Keys and values in order; a value without a key has the key "". None without parentheses."""
     spelled: str = ""
+    """The word as it stands there, for names of files."""
 
     def __str__(self) -> str:
         if self.arguments is None:

@@ -12,7 +12,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from dataclasses import MISSING, dataclass, replace
-from functools import cache
+from functools import cache, partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -44,14 +44,19 @@ class Value(ABC):
         """Write a value so that `read` gives it back."""
         return str(value)
 
+    def check(self, value: object, key: str) -> object:  # noqa: ARG002
+        """Return a value that was given for a key, in Python or in a spec, or refuse it."""
+        return value
+
 
 @dataclass(frozen=True)
 class Text(Value):
-    """A word that `make` understands; it raises `ValueError`, or an `InputError` with its words."""
+    """A word that `make` understands, which raises a built-in error for any other."""
 
     words: str
     make: Callable[[str], Any]
     write: Callable[[Any], str] = str  # type: ignore[assignment]  # a function as a field
+    check: Callable[[Any, str], Any] = lambda value, _key: value  # type: ignore[assignment]
 
     def read(self, written: Written, key: str) -> Any:  # noqa: ANN401
         word = written.word()
@@ -59,7 +64,7 @@ class Text(Value):
             return self.make(word)
         except InputError as error:
             raise UnreadableError(error.problem, place=written.place, fix=error.fix) from None
-        except ValueError:
+        except (ValueError, ArithmeticError):
             problem = f"{key} must be {self.words}, not {quote(word)}"
             raise UnreadableError(problem, place=written.place) from None
 
@@ -92,6 +97,12 @@ class OneOf(Value):
             )
         return word
 
+    def check(self, value: object, key: str) -> object:
+        if value not in self.choices:
+            fix = suggestion(str(value), self.choices)
+            raise SpecError(f"there is no {key} {value!r}", fix=fix)
+        return value
+
 
 @dataclass(frozen=True)
 class Nested(Value):
@@ -113,13 +124,58 @@ def format_number(value: float) -> str:
     return re.sub(r"e([+-])0", r"e\1", repr(value).removesuffix(".0"))
 
 
-def _is_yes(word: str) -> bool:
-    return bool(("no", "yes").index(word))
+def whole(value: object, name: str) -> int:
+    """Return a whole number of any kind as an int, or refuse what is none."""
+    # Python counts True as an integer; here it is a slip.
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        shown = value if isinstance(value, str | float) else type(value).__name__
+        raise SpecError(f"{name} must be a whole number, not {quote(str(shown))}")
+    return int(value)
 
 
-WHOLE: Value = Text("a whole number", int)
-NUMBER: Value = Text("a number", float, format_number)
-YES_NO: Value = Text("yes or no", _is_yes, lambda value: "yes" if value else "no")
+def check_integer(value: object, name: str, *, least: int) -> int:
+    """Return a parameter as an int, or refuse it."""
+    found = whole(value, name)
+    if not least <= found <= MOST_COUNT:
+        shown = found if abs(found) < _MOST_SHOWN else "a number that large"
+        raise SpecError(
+            f"{name} must lie between {least} and {MOST_COUNT}, not {shown}",
+            fix=f"Use {least} or more",
+        )
+    return found
+
+
+def check_positive(value: object, name: str, *, below: float = math.inf) -> float:
+    """Return a parameter that lies strictly between 0 and `below` as a float, or refuse it."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise SpecError(f"{name} must be a number, not {value!r}")
+    try:
+        found = float(value)
+    except OverflowError:
+        found = math.inf
+    if not 0 < found < below:
+        right = "positive and finite" if below == math.inf else f"between 0 and {below}"
+        raise SpecError(
+            f"{name} must be {right}, not {format_number(found)}",
+            fix="Use a number such as 1" if below == math.inf else "Use a number such as 1e-6",
+        )
+    return found
+
+
+WHOLE = Text("a whole number", int)
+NUMBER = Text("a number", float, format_number)
+YES_NO: Value = Text(
+    "yes or no",
+    lambda word: bool(("no", "yes").index(word)),
+    lambda value: "yes" if value else "no",
+)
+POSITIVE: Value = replace(NUMBER, check=check_positive)
+CHANCE: Value = replace(NUMBER, check=partial(check_positive, below=1))
+
+
+def at_least(least: int) -> Value:
+    """Return the kind of whole numbers from the least on."""
+    return replace(WHOLE, check=partial(check_integer, least=least))
 
 
 @dataclass(frozen=True)
@@ -220,6 +276,15 @@ def parameters_of(kind: type) -> tuple[Parameter, ...]:
         key = declared.key or field.name
         found.append(replace(declared, key=key, field=field.name, default=default))
     return tuple(found)
+
+
+def check_parameters(thing: object) -> None:
+    """Check what a frozen dataclass was made with; what can be left out may be None."""
+    kind: type = type(thing)
+    for one in parameters_of(kind):
+        given = getattr(thing, one.field)
+        if given is not None or one.default is not None:
+            object.__setattr__(thing, one.field, one.value.check(given, one.key))
 
 
 class Named(Protocol):
@@ -362,41 +427,3 @@ def _read(kind: Kind, given: Mapping[str, Written]) -> Iterator[tuple[str, Any]]
             yield parameter.field, parameter.read(given)
         elif parameter.default is MISSING:
             raise UnreadableError(f"the parameter {parameter.key} is missing")
-
-
-def whole(value: object, name: str) -> int:
-    """Return a whole number of any kind as an int, or refuse what is none."""
-    # Python counts True as an integer; here it is a slip.
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        shown = value if isinstance(value, str | float) else type(value).__name__
-        raise SpecError(f"{name} must be a whole number, not {quote(str(shown))}")
-    return int(value)
-
-
-def check_integer(value: object, name: str, *, least: int) -> int:
-    """Return a parameter as an int, or refuse it."""
-    found = whole(value, name)
-    if not least <= found <= MOST_COUNT:
-        shown = found if abs(found) < _MOST_SHOWN else "a number that large"
-        raise SpecError(
-            f"{name} must lie between {least} and {MOST_COUNT}, not {shown}",
-            fix=f"Use {least} or more",
-        )
-    return found
-
-
-def check_positive(value: object, name: str, *, below: float = math.inf) -> float:
-    """Return a parameter that lies strictly between 0 and `below` as a float, or refuse it."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise SpecError(f"{name} must be a number, not {value!r}")
-    try:
-        found = float(value)
-    except OverflowError:
-        found = math.inf
-    if not 0 < found < below:
-        right = "positive and finite" if below == math.inf else f"between 0 and {below}"
-        raise SpecError(
-            f"{name} must be {right}, not {format_number(found)}",
-            fix="Use a number such as 1" if below == math.inf else "Use a number such as 1e-6",
-        )
-    return found

@@ -178,6 +178,7 @@ def test_no_attack_touches_what_it_does_not_declare(people, target, reference, a
         "past": past,
         "example": releases[1],
         "example_in": releases[0],
+        "everybody": reference,
     }
     assert attack.uses <= set(allowed)
     given = {k: v if k in attack.uses else _Forbidden() for k, v in allowed.items()}
@@ -200,7 +201,8 @@ def test_only_the_named_attacks_read_real_traces():
 def test_answers_depend_on_seed_and_release_alone(people, target, reference, attack):
     releases, labels = _releases(people, target, "raw", n=20)
     past = _past(releases, labels)
-    auxiliary = Auxiliary(reference, people.select([1, 2, 3]), past, releases[5])
+    parts = reference, people.select([1, 2, 3]), past, releases[5]
+    auxiliary = Auxiliary(*parts, everybody=reference)
     known = KnownVisits(people.trace(target))
     facts = releases[0].facts
     forwards = attack.fit(facts, known, auxiliary, seed=4)
@@ -325,6 +327,13 @@ def test_what_does_not_apply_is_refused_before_any_work(people, target, referenc
             chosen.check(facts, knowledge, auxiliary)
 
 
+class _OfOneTable(Attack):
+    name = "mine"
+
+    def fit(self, facts, knowledge, auxiliary, *, seed):
+        raise NotImplementedError
+
+
 def test_one_table_is_attacked_as_always_and_several_by_those_who_can(people, target, reference):
     releases, _ = _releases(people, target, "suppress(k=1)", n=2)
     known, auxiliary = KnownVisits(people.trace(target)), Auxiliary(reference)
@@ -332,7 +341,8 @@ def test_one_table_is_attacked_as_always_and_several_by_those_who_can(people, ta
     for chosen in (LikelihoodRatioReference(), _attack(KnockKnock)):
         alone = chosen.fit(view.facts, known, auxiliary, seed=3).score(releases[1])
         assert chosen.fit_tables([view], seed=3).score_tables(releases[1:]) == alone
-    for ask in (KnockKnock().check_tables, partial(KnockKnock().fit_tables, seed=3)):
+    own = _OfOneTable()
+    for ask in (own.check_tables, partial(own.fit_tables, seed=3)):
         with pytest.raises(NotApplicableError, match="one table"):
             ask([view, view])
 
@@ -527,7 +537,8 @@ def test_the_rule_is_refused_where_visits_may_be_dropped(people, target):
 def test_every_answer_is_calibrated(people, target, reference, attack):
     """Finite, and in the order of the scores where one fit answers for all releases."""
     releases, labels = _releases(people, target, "raw", n=24)
-    auxiliary = Auxiliary(reference, people.select([1, 2, 3]), _past(releases, labels), releases[5])
+    parts = reference, people.select([1, 2, 3]), _past(releases, labels), releases[5]
+    auxiliary = Auxiliary(*parts, everybody=reference)
     fitted = attack.fit(releases[0].facts, KnownVisits(people.trace(target)), auxiliary, seed=4)
     for release in releases[:4]:
         answer = fitted.score(release)
@@ -574,6 +585,11 @@ def test_what_is_expected_of_scores_is_never_without_spread():
         assert (null.mean, null.deviation) == (mean, pytest.approx(deviation))
     one_of_each = Tuning.of(np.array([1.0, 4.0]), np.array([False, True]))
     assert (one_of_each.mean, one_of_each.deviation) == (1.0, 1.5)
+
+
+def test_an_answer_claims_no_chance_by_itself():
+    answer = Answer(1.5, 1.0)
+    assert answer.posterior(0.3) is answer.p_value is None
 
 
 def test_an_answer_without_calibration_is_measured_from_its_threshold():
@@ -691,7 +707,7 @@ def test_fit_per_target_trains_once_on_the_example(people, target):
         facts, known, Auxiliary(example=releases[1]), seed=5
     )
     assert isinstance(each, OnEachRelease)
-    on_example = each.trained_on(releases[1])
+    on_example = each.trained_on([releases[1]])
     for release in releases:
         assert once.score(release) == on_example.score(release)
     assert once.score(releases[1]) == each.score(releases[1])

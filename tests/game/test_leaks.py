@@ -88,7 +88,7 @@ class TestTerms:
             fitted = fitted_in(scene, plan.contests[0])
             for i in range(4):
                 release = scene.test(i).publication.release
-                known = scene.tables[0].knowledge(plan.settings[0].knowledge)
+                known = scene.known(plan.settings[0].knowledge)[0]
                 cells, terms = terms_by_cell(release, known, fit_rates(release))
                 answer = fitted.score(release)
                 assert cells.shape == terms.shape

@@ -228,3 +228,13 @@ def test_a_class_that_is_made_on_the_fly_is_a_users(how):
     first = own_code(made(1))
     assert first is not None
     assert first == own_code(made(1)) != own_code(made(2))
+
+
+def test_a_table_of_changes_is_noticed_when_it_changes(tmp_path):
+    """A folder belongs to what the table held, and not to its name."""
+    path, found = tmp_path / "changes.csv", set()
+    for chance in (0.25, 0.5):
+        path.write_text(f"i,v,p\n1,0,{chance}\n1,1,{1 - chance}\n")
+        found.add(own_code(Mechanism.parse(f"ptable({path}) | suppress(k=2)")))
+    assert None not in found
+    assert len(found) == 2

@@ -1,5 +1,6 @@
 """A whole study, small: what it writes, that it resumes, and what it refuses."""
 
+import json
 import shutil
 from functools import cache
 
@@ -252,6 +253,16 @@ def test_what_is_finished_is_written_before_the_next_begins(traces, tmp_path):
 
 
 class TestOneFolderIsOfOneStudy:
+    def test_nor_by_one_rule_for_thresholds(self, traces, folder, tmp_path):
+        """Accuracies by another one would not compare; a reader can tell which it was."""
+        there = shutil.copytree(folder, tmp_path / "study")
+        assert "Accuracies are by `threshold=roc`" in (there / "README.md").read_text()
+        record = json.loads((there / "study.json").read_text())
+        assert record["threshold"] == "roc"
+        (there / "study.json").write_text(json.dumps(record | {"threshold": "middle"}))
+        with pytest.raises(FileError, match="threshold middle then, roc now"):
+            prepared(traces, there, "ssc")
+
     @pytest.mark.parametrize(
         ("numbers", "said"),
         [

@@ -1,16 +1,16 @@
 """Attacks of the study alone: each does what it is for, and nothing else differs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from whosthere import kernels
-from whosthere.adversary import marginals
 from whosthere.adversary.attacks import ATTACKS, Auxiliary, KnockKnock, ZeroKnowledge
 from whosthere.adversary.classifiers import L1
 from whosthere.adversary.groups import GroupSampler
 from whosthere.adversary.knowledge import KnownVisits, Regions
-from whosthere.adversary.marginals import LEAST_MEAN, estimate_marginals, estimate_mean
-from whosthere.adversary.synthetic import Constant, Exponential, SamePeople, UnicityModel
+from whosthere.adversary.marginals import estimate_marginals
 from whosthere.arrays import own
 from whosthere.data.cities import simulate
 from whosthere.data.traces import Group
@@ -18,9 +18,11 @@ from whosthere.errors import InputError
 from whosthere.paper import study_attacks
 from whosthere.paper.study_attacks import (
     ForkedSampler,
+    GuessingSampler,
     InformedTest,
     PooledL1,
     RegionsAndTruth,
+    mean_in_five_rounds,
 )
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish_table
@@ -66,7 +68,8 @@ def test_with_nothing_chosen_they_are_the_usual_attacks(people, target, others, 
 
 @pytest.mark.parametrize(
     "text", ["knock-knock(leak=yes)", "zero-knowledge(noise=reused)", "informed(thresholds=1)",
-             "zero-knowledge(marginals=uniform)"]
+             "zero-knowledge(marginals=uniform)", "zero-knowledge(search=five-rounds)",
+             "zero-knowledge(visits=2)", "knock-knock(guess=anew)"]
 )  # fmt: skip
 def test_no_spec_names_them(text):
     with pytest.raises(InputError):
@@ -140,30 +143,43 @@ def test_informed_tests_look_at_what_is_beyond_the_others(people, target, others
             assert answer.says_in or not inside
 
 
-@pytest.mark.parametrize("weight", [0.5, 1, 2])
-def test_a_search_for_the_mean_in_five_rounds_ends_where_ours_does(people, others, weight):
-    """So the authors' search, which stops there, does not explain their accuracies under noise."""
-    release = published(people, others[:200], "laplace(eps=1)").release
-    (n_regions, n_epochs), seen = release.counts.shape, release.counts.sum() / 200
-    weights = np.ones(n_regions), np.ones(n_epochs)
-    model = UnicityModel(*weights, Constant(LEAST_MEAN), release.regions, release.epochs)
-    imitated = marginals._Imitation(release, model, np.random.default_rng(0))
-    mean = seen
-    for _ in range(5):
-        mean += weight * (seen - imitated(max(mean, LEAST_MEAN)))
-    settled = estimate_mean(release, model, rng=np.random.default_rng(0))
-    assert mean == pytest.approx(settled, rel=0.1)
-
-
-def test_a_search_by_cells_that_are_not_0_ends_where_ours_does(people, others):
-    """Nor does it explain those under suppression that their search compares such cells."""
-    release = published(people, others[:200], "suppress(k=1)").release
+@pytest.mark.parametrize("spec", ["laplace(eps=1)", "suppress(k=1)"])
+def test_a_search_for_the_mean_in_five_rounds_ends_near_ours(people, others, spec):
+    """So the authors' search, which stops there, does not explain their accuracies."""
+    release = published(people, others[:200], spec).release
     found = estimate_marginals(release, rng=np.random.default_rng(0))
-    model = UnicityModel(
-        found.space, found.time, Exponential(LEAST_MEAN), release.regions, release.epochs
-    )
-    same = SamePeople(model, 200, np.random.default_rng(0))
-    means = np.linspace(0.5, 2, 61) * found.mean_visits
-    cells = [(same.counts(mean) > 1).sum() for mean in means]
-    mean = means[np.argmin(np.abs(np.array(cells) - (release.counts > 0).sum()))]
+    mean = mean_in_five_rounds(release, found, np.random.default_rng(0))
     assert mean == pytest.approx(found.mean_visits, rel=0.1)
+    asked = study_attacks.ZeroKnowledge(search="five-rounds", visits=2.0)
+    estimated = asked.estimated(release, np.random.default_rng(0))
+    assert estimated.mean_visits == pytest.approx(2 * mean, rel=0.2)
+    assert (estimated.space == found.space).all()
+
+
+def test_visits_are_guessed_anew_for_every_two_groups(people, target, others):
+    """Then all hours of a place are learned from, each as often as people are seen in it."""
+    known = Regions(top=1, guess="random").of(people.trace(target), people.epochs.n, None)
+    auxiliary = Auxiliary(people.select(others[M:]))
+    facts = published(people, others[:M], "raw").release.facts
+    seen = {}
+    for guess in ("once", "anew"):
+        one = study_attacks.KnockKnock(**SMALL, guess=guess, rule=False)
+        decision = one.fit(facts, known, auxiliary, seed=1).decision
+        # What is learned of the place itself.
+        own_cells = decision.cells // people.epochs.n == known.regions[0]
+        seen[guess] = (decision.weights[own_cells] > 0).sum()
+    assert seen["anew"] > seen["once"]
+    sampler = GuessingSampler(
+        people.select(others),
+        np.empty(0, np.int32),
+        M,
+        Mechanism.parse("raw"),
+        guessed=lambda: None,
+    )
+    guesses = iter(np.arange(6, dtype=np.int32)[:, None])
+    made = replace(sampler, guessed=lambda: next(guesses)).sample(
+        12, "paired", np.random.default_rng(1)
+    )
+    pairs = made.counts.dense().astype(int).reshape(6, 2, -1)
+    assert [int(pair[0, i] >= pair[1, i]) for i, pair in enumerate(pairs)] == [1] * 6
+    assert made.labels.tolist() == [True, False] * 6

@@ -18,8 +18,10 @@ from whosthere.privacy.cell_key import CellKey, Ptable
 from whosthere.privacy.discrete_gaussian import DiscreteGaussian
 from whosthere.privacy.exact_sampling import discrete_normal
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.possible import impossible
 from whosthere.privacy.probability import own_draws
 from whosthere.privacy.publish import publish
+from whosthere.privacy.release import Release
 from whosthere.privacy.rounding import RandomRound, RoundBySize
 from whosthere.privacy.step import WITHHELD, Span
 from whosthere.privacy.trade_off import Concentrated, NormalShift
@@ -104,6 +106,11 @@ class TestRandomRounding:
         with pytest.raises(SpecError):
             RandomRound(3, up)
 
+    @pytest.mark.parametrize("up", ["1/0:1", "1e400:1", "nan:1", "0.1:x"])
+    def test_chances_that_are_no_numbers_are_refused(self, up):
+        with pytest.raises(SpecError, match="must be chances such as"):
+            Mechanism.parse(f"random-round(to=3, up={up})")
+
     def test_bands_that_reverse_counts_are_refused(self):
         with pytest.raises(SpecError, match="reverse"):
             RoundBySize(((5, 10),))
@@ -148,8 +155,20 @@ class TestCellKey:
         assert ratios == pytest.approx(ratios[0])
 
     def test_too_little_variance_is_refused_with_the_least(self):
-        with pytest.raises(SpecError, match="variance of 2 or more"):
-            CellKey(5, 1, 2)
+        with pytest.raises(SpecError, match=r"variance \(v\) of 6 or more"):
+            CellKey(5, 4, 4)
+        assert CellKey(5, 6, 4).changes.chances.min() >= 0
+
+    def test_the_largest_table_has_mean_0_and_a_variance_within_its_limit(self):
+        least, chances, _ = changes = CellKey(100, 2600, 99).changes
+        by = np.arange(least, changes.largest + 1)
+        assert np.abs(chances @ by).max() < 1e-6
+        assert (chances @ by**2).max() < 2600 + 1e-3
+        with pytest.raises(SpecError, match="at most 100"):
+            CellKey(1000, 250_000, 999)
+
+    def test_a_limit_of_the_variance_is_called_one(self):
+        assert "a variance of at most 1000" in CellKey(5, 1000).describe()
 
     def test_the_same_people_get_the_same_change(self):
         traces = simulate("milan-like", users=300, days=2, seed=1).traces()
@@ -167,6 +186,13 @@ class TestCellKey:
         assert max(map(len, by_people.values())) == 1
         assert len({next(iter(one)) for one in by_people.values()}) == len(by_people)
         assert any(len([c for c in who if who[c] == set(p)]) > 5 for p in by_people)
+
+    @pytest.mark.parametrize("noise", ["laplace(eps=1)", "discrete-gaussian(rho=1)"])
+    def test_nobodys_keys_cannot_change_what_noise_made_of_an_empty_cell(self, noise):
+        with pytest.raises(SpecError, match="Put cell-key before the noise"):
+            Mechanism.parse(f"{noise} | cell-key(d=2, v=1.05, js=1)")
+        for first in ("random-round(to=3)", "cell-key(d=3, v=2)", "scale(by=2)"):
+            assert Mechanism.parse(f"{first} | cell-key(d=2, v=1.05, js=1) | {noise}").has_law
 
     def test_somebody_alone_draws_once(self):
         mechanism, m = Mechanism.parse("cell-key(d=5, v=3, js=2) | suppress(k=3)"), 100
@@ -241,7 +267,14 @@ class TestTables:
             ("a,b\n1,2\n", "neither the columns"),
             ("i,v,p\n1,0,0.5\n", "add up to 0.5"),
             ("i,v,p\n1,-2,1\n", "below 0"),
-            ("i,v,p\n1,x,1\n", "no whole numbers"),
+            ("i,v,p\n1,x,1\n", "no number"),
+            ("i,v,p\n1,0.5,1\n", "no whole numbers"),
+            ("i,v,p\n1.5,0,1\n", "no whole numbers"),
+            ("i,v,p\n1,0,1\n,1,1\n", "no whole numbers"),
+            ("i,v,p\n1,0,nan\n1,1,0.5\n", "no whole numbers"),
+            ("i,v,p\n1,0,-0.1\n1,1,1.1\n", "a chance below 0"),
+            ("i,v,p\n2000000000,0,1\n", "counts of 0 to 10,000"),
+            ("i,v,p\n0,0,0.5\n0,1,0.5\n1,0,1\n", "empty cells"),
             ("i,v,p\n2,0,1\n", "add up to 0 for a count of 1"),
             ("", "cannot be read"),
         ],
@@ -252,6 +285,26 @@ class TestTables:
         with pytest.raises(FileError, match=said) as caught:
             Ptable(path)
         assert "bad.csv" in str(caught.value)
+
+    def test_a_table_may_have_semicolons_and_commas_before_decimals(self, tmp_path):
+        path = tmp_path / "table.csv"
+        path.write_text("i;v;p\n0;0;1\n1;0;0,25\n1;1;0,75\n\n")
+        assert Mechanism((Ptable(path),)).pmf([1, 2], 1, 9).tolist() == [0.25, 0.75]
+
+    def test_large_scaled_counts_are_possible(self):
+        values, mechanism = np.array([5130, 5131], np.int32), Mechanism.parse("scale(by=5.13)")
+        assert impossible(values, mechanism, 2000).tolist() == [5131]
+
+    def test_a_release_is_not_read_with_another_table(self, ptable, tmp_path):
+        people = simulate("milan-like", seed=5, users=200, regions=9, days=1).traces()
+        made = publish(
+            people, mechanism=Mechanism((Ptable(ptable),)), group_size=40, seed=1
+        ).release
+        made.save(tmp_path / "made.parquet")
+        assert Release.load(tmp_path / "made.parquet").mechanism == made.mechanism
+        ptable.write_text("i,v,p\n1,0,1\n")
+        with pytest.raises(FileError, match="another table of changes"):
+            Release.load(tmp_path / "made.parquet")
 
     def test_a_missing_file_is_named(self):
         with pytest.raises(SpecError, match=r"Gone\.csv"):
@@ -276,8 +329,37 @@ class TestDiscreteGaussian:
             assert float(noise.log_cdf(-z - 1)) == pytest.approx(tail - everything, rel=1e-10)
             assert float(noise.log_between(z, z)) == pytest.approx(weight(z) - everything, rel=1e-8)
 
+    @pytest.mark.filterwarnings("error")
+    def test_wide_noise_warns_of_nothing(self):
+        noisy = Mechanism((DiscreteGaussian(1e-6),))
+        assert noisy.pmf(np.arange(10), 3, 9).sum() == pytest.approx(1)
+
     def test_the_scale_that_wikimedia_states(self):
         assert DiscreteGaussian(0.015, unit=UserDay(10)).scale == pytest.approx(18.26, abs=0.005)
+
+    def test_a_unit_spends_rho_and_several_units_add_up(self):
+        noise = DiscreteGaussian(0.2, unit=UserDay(4))
+        for units in (1, 2, 5):
+            assert noise.trade_off(4 * units).rho == pytest.approx(0.2 * units)
+
+    def test_the_bound_holds_for_noise_in_several_cells(self):
+        """The exact delta of three cells that differ by one, by all losses together."""
+        noise = DiscreteGaussian(0.3)
+        z = np.arange(-16, 17)
+        law = np.exp(noise.log_between(z, z))
+        loss = (2 * z - 1) / (2 * noise.scale**2)
+        shifted = np.exp(noise.log_between(z - 1, z - 1))
+        losses = (loss[:, None, None] + loss[:, None] + loss).ravel()
+        chances = np.einsum("i,j,k->ijk", shifted, shifted, shifted).ravel()
+        assert np.log(shifted[1:] / law[1:]) == pytest.approx(loss[1:])
+        for eps in (0.5, 1.5, 3.0):
+            exact = (chances * np.maximum(-np.expm1(eps - losses), 0)).sum()
+            (bound,) = noise.trade_off(3).delta_at(np.array([eps]))
+            assert exact <= bound < 4 * exact
+
+    def test_what_is_guaranteed_is_said_in_rho_and_in_eps_and_delta(self):
+        said = Mechanism.parse("wikimedia").describe_guarantee()
+        assert "with eps 0.7718 and delta 1e-6 (zero-concentrated with rho 0.015)" in said
 
     def test_a_budget_of_zcdp_allows_more_than_the_noise_does(self):
         for rho in (0.01, 0.5, 3.0):

@@ -26,7 +26,6 @@ import numpy as np
 
 from whosthere import kernels, specs
 from whosthere.errors import InputError, SpecError, optional, quote
-from whosthere.specs import check_integer, check_positive
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,14 +64,8 @@ class Classifier(ABC):
     summary: ClassVar[str]
 
     def __post_init__(self) -> None:
-        """Refuse numbers that are not positive."""
-        for declared in specs.parameters_of(type(self)):
-            given = getattr(self, declared.field)
-            if declared.value is specs.WHOLE:
-                given = check_integer(given, declared.key, least=1)
-            elif declared.value is specs.NUMBER:
-                given = check_positive(given, declared.key)
-            object.__setattr__(self, declared.field, given)
+        """Check the parameters."""
+        specs.check_parameters(self)
 
     def __str__(self) -> str:
         return specs.write(self)
@@ -102,21 +95,14 @@ class Linear(Decision):
 class L1(Classifier):
     """Minimise  ||w||_1 + |b| + C * sum log(1 + exp(-y (x w + b)))  over the cells.
 
-    The objective is that of liblinear, which penalises the intercept b too.
-
-    Parameters
-    ----------
-    c
-        Weight of the loss against the penalty.
-    tolerance
-        Largest violation of the optimality conditions (the penalty's slope is 1).
-    standardise
-        Whether the counts of a cell are taken in deviations from their mean, so that the penalty
-        treats quiet and busy cells alike, or as they are.
+    The objective is that of liblinear, which penalises the intercept b too. The tolerance is the
+    largest violation of the optimality conditions (the penalty's slope is 1). Standardised counts
+    are deviations from the mean of their cell, so that the penalty treats quiet and busy cells
+    alike.
     """
 
-    c: float = specs.parameter(specs.NUMBER, "weight of the loss", default=1.0)
-    tolerance: float = specs.parameter(specs.NUMBER, "largest violation allowed", default=1e-3)
+    c: float = specs.parameter(specs.POSITIVE, "weight of the loss", default=1.0)
+    tolerance: float = specs.parameter(specs.POSITIVE, "largest violation allowed", default=1e-3)
     standardise: bool = specs.parameter(
         specs.YES_NO, "whether counts are standardised, or taken as they are", default=True
     )
@@ -228,10 +214,10 @@ class L1Paper(Classifier):
     It stops at a tolerance of 1e-4 or after 100 iterations, often before its optimum.
     """
 
-    c: float = specs.parameter(specs.NUMBER, "weight of the loss", default=1.0)
-    tolerance: float = specs.parameter(specs.NUMBER, "where to stop", default=1e-4)
+    c: float = specs.parameter(specs.POSITIVE, "weight of the loss", default=1.0)
+    tolerance: float = specs.parameter(specs.POSITIVE, "where to stop", default=1e-4)
     most_iterations: int = specs.parameter(
-        specs.WHOLE, "iterations at most", default=100, key="iterations"
+        specs.at_least(1), "iterations at most", default=100, key="iterations"
     )
     name: ClassVar[str] = "l1-paper"
     summary: ClassVar[str] = (
@@ -254,7 +240,7 @@ class L1Paper(Classifier):
 class Forest(Classifier):
     """A random forest."""
 
-    trees: int = specs.parameter(specs.WHOLE, "how many trees", default=200)
+    trees: int = specs.parameter(specs.at_least(1), "how many trees", default=200)
     name: ClassVar[str] = "forest"
     summary: ClassVar[str] = "a random forest"
 
@@ -267,7 +253,7 @@ class Forest(Classifier):
 class Mlp(Classifier):
     """A neural network with one hidden layer."""
 
-    hidden: int = specs.parameter(specs.WHOLE, "hidden neurons", default=100)
+    hidden: int = specs.parameter(specs.at_least(1), "hidden neurons", default=100)
     name: ClassVar[str] = "mlp"
     summary: ClassVar[str] = "a neural network with one hidden layer"
 

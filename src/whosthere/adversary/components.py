@@ -60,27 +60,19 @@ _LEAST_SHARE = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Completion:
-    """Tables of one mechanism, by the rate that is assumed for a cell.
-
-    Attributes
-    ----------
-    completed
-        What counts are completed to, shape (n_rates, n_bins).
-    precision
-        One by the deviation that completed counts are measured by, shape (n_rates,). Beyond the
-        tables the squared deviation is the rate and the `noise` of `scales`.
-    weight
-        Variance of completed counts that were measured by it, at most 1, shape (n_rates,). It is
-        nearly 0 where next to nothing is published.
-    scales
-        How kernels read the tables. Symbols without a bin are taken as they are, less `shift`.
-    """
+    """Tables of one mechanism, by the rate that is assumed for a cell."""
 
     tables: CountTables
     completed: Floats32
+    """What counts are completed to, shape (n_rates, n_bins)."""
     precision: Floats
+    """One by the deviation that completed counts are measured by, shape (n_rates,). Beyond the
+    tables the squared deviation is the rate and the `noise` of `scales`."""
     weight: Floats
+    """Variance of completed counts that were measured by it, at most 1, shape (n_rates,). It is
+    nearly 0 where next to nothing is published."""
     scales: Scales
+    """How kernels read the tables. Symbols without a bin are taken as they are, less `shift`."""
 
     def deviations(self, log_rates: Floats) -> Floats:
         """Return the deviation of cells of the given rates, same shape."""
@@ -154,9 +146,9 @@ def find_components(symbols: Ints32, base: Base, completion: Completion, rounds:
     moved, relative = np.zeros((1, 1), np.float32), None
     for round_ in range(rounds):
         residuals, by_row, by_column = completion.residuals(symbols, base, moved)
-        edge = math.sqrt(by_row.max()) + math.sqrt(by_column.max()) + _BEYOND
+        edge = edge_of(by_row, by_column)
         variance = max(float(by_row.sum()) / symbols.size, _LEAST_VARIANCE)
-        found = _leading(residuals, edge, variance)
+        found = leading(residuals, edge, variance)
         if not found[0].shape[1] or round_ == rounds - 1:
             break
         if relative is None:
@@ -164,6 +156,11 @@ def find_components(symbols: Ints32, base: Base, completion: Completion, rounds:
         left, right = found
         moved = log_share(left @ right.T, relative)
     return found
+
+
+def edge_of(by_row: Floats, by_column: Floats) -> float:
+    """Return what singular values of noise stay below, given sums of variances."""
+    return math.sqrt(by_row.max()) + math.sqrt(by_column.max()) + _BEYOND
 
 
 def log_share(extra: Floats32, relative: NDArray[np.floating]) -> Floats32:
@@ -176,7 +173,7 @@ def log_share(extra: Floats32, relative: NDArray[np.floating]) -> Floats32:
     return np.asarray(np.log(np.maximum(share, _LEAST_SHARE, out=share), out=share))
 
 
-def _leading(matrix: Floats32, edge: float, variance: float) -> Components:
+def leading(matrix: Floats32, edge: float, variance: float) -> Components:
     """Return the part of a matrix that stands out of noise, as two factors.
 
     The singular values are roots of the eigenvalues of the matrix times itself. Single precision

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
@@ -11,6 +12,7 @@ from whosthere import kernels
 from whosthere.arrays import own
 from whosthere.data.traces import Group
 from whosthere.errors import GroupError
+from whosthere.privacy.cell_key import people_keys
 from whosthere.privacy.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -89,18 +91,70 @@ def _both(symbols: NDArray[np.integer]) -> NDArray[Any]:
     return np.concatenate([_counts(symbols), (symbols == 0).astype(symbols.dtype)])
 
 
+class FeaturesOfTables(NamedTuple):
+    """What a classifier sees of a group in several tables: the features of one after the other."""
+
+    tables: tuple[Features, ...]
+
+    def matrix(self, symbols: Sequence[CountMatrix]) -> CountMatrix:
+        """Return all features of groups, given the symbols of all cells of each table."""
+        pairs = zip(self.tables, symbols, strict=True)
+        return _stacked([one.matrix(counts) for one, counts in pairs])
+
+    def cells(self, chosen: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Return the cells of each table that some features are of, in ascending order."""
+        parts = zip(self.tables, self._split(chosen), strict=True)
+        return [one.cells(part) for one, part in parts]
+
+    def of(
+        self, symbols: Sequence[NDArray[np.integer]], chosen: NDArray[np.int64]
+    ) -> NDArray[np.integer]:
+        """Return some features, shape (n, k), given the symbols of their `cells` in each table."""
+        parts = zip(self.tables, symbols, self._split(chosen), strict=True)
+        return np.concatenate([one.of(some, part) for one, some, part in parts], axis=1)
+
+    def _split(self, chosen: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Return features, which are in ascending order, by table and as numbered there."""
+        sizes = [one.n_cells * (1 + one.withholds) for one in self.tables]
+        starts = np.cumsum([0, *sizes[:-1]])
+        parts = np.split(chosen, np.searchsorted(chosen, starts[1:]))
+        return [part - start for part, start in zip(parts, starts, strict=True)]
+
+
+def _stacked(parts: Sequence[CountMatrix]) -> CountMatrix:
+    """Put matrices of the same groups below one another."""
+    if len(parts) == 1:
+        return parts[0]
+    if len({part.copies for part in parts}) > 1:
+        # Where a table is made as a whole, groups are single.
+        return kernels.CountMatrix.single(np.concatenate([part.dense().T for part in parts]))
+    starts = np.cumsum([0, *(len(part.base) for part in parts[:-1])])
+    pair = np.concatenate([np.repeat(np.arange(p.base.shape[1]), np.diff(p.bounds)) for p in parts])
+    order = np.argsort(pair, kind="stable")
+    changed = [part.changed + start for part, start in zip(parts, starts, strict=True)]
+    return kernels.CountMatrix(
+        np.concatenate([part.base for part in parts]),
+        parts[0].copies,
+        np.asarray(sum(part.bounds for part in parts)),
+        np.concatenate(changed).astype(np.int32)[order],
+        np.concatenate([part.changes for part in parts])[order],
+    )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupSampler:
     """Makes aggregates of m people out of reference traces, as the publisher would.
 
     The target must not be in the reference, which is taken as it is: bound it first where the
-    mechanism does. `target` holds the cells that the target is thought to have visited.
+    mechanism does. `target` holds the cells that the target is thought to have visited, sorted,
+    and `added` what the target adds to their counts.
     """
 
     reference: Traces
     target: NDArray[np.int32]
     group_size: int
     mechanism: Mechanism
+    added: NDArray[np.int32] | int = 1
 
     def __post_init__(self) -> None:
         if self.group_size > self.reference.n_users:
@@ -124,12 +178,33 @@ class GroupSampler:
         people and the same noise draw: they differ in the target and one other person alone.
         Independent aggregates share nothing.
         """
-        if any(step.noise_of == "people" for step in self.mechanism.steps):
-            return self._of_people(n, sampling, rng, cells)
+        return sample_tables([self], n, sampling, rng, cells=[cells])[0]
+
+    @property
+    def is_one_by_one(self) -> bool:
+        """Whether groups are made one after the other: noise is of people, or visits add up."""
+        keyed = any(step.noise_of == "people" for step in self.mechanism.steps)
+        return keyed or self.reference.weights is not None
+
+    @property
+    def most_count(self) -> int:
+        """The largest true count that a cell can have."""
+        return self.group_size * self.reference.most_added
+
+    def all_at_once(
+        self,
+        n: int,
+        sampling: Sampling,
+        rng: np.random.Generator,
+        *,
+        cells: NDArray[np.int64] | None,
+        key: np.uint64,
+        table: int,
+    ) -> Aggregates:
+        """Make aggregates of the groups that belong to a key, in one of several tables."""
         has_law = self.mechanism.has_law
         people = self._people(cells if has_law else None)
-        make = _pairs if sampling == "paired" else _singles
-        key = rng.integers(0, 2**64, dtype=np.uint64)
+        make = partial(_pairs if sampling == "paired" else _singles, table=table)
         stages = self.stages
         if stages is not None:
             counts = make(people, n, self.group_size, stages, key)
@@ -142,36 +217,44 @@ class GroupSampler:
                 counts = self._published_whole(true, cells, rng)
         return Aggregates(counts, np.arange(n) % 2 == 0)
 
-    def _of_people(
-        self, n: int, sampling: Sampling, rng: np.random.Generator, cells: NDArray[np.int64] | None
+    def one_by_one(
+        self,
+        groups: Sequence[tuple[int, NDArray[np.int64]]],
+        cells: NDArray[np.int64] | None,
+        table: int | None = None,
     ) -> Aggregates:
-        """Make aggregates one after the other, where noise depends on who is in a cell.
+        """Make aggregates of given groups, each with a seed of its noise, in turns with the target.
 
-        A pair has the same random numbers: people who are in both have the same keys.
+        A pair has the same random numbers: people who are in both have the same keys. So have they
+        in all of several tables, whose noise is otherwise their own.
         """
-        mechanism, m, reference = self.mechanism, self.group_size, self.reference
-        target = np.unique(self.target).astype(np.int32)
+        mechanism, m, reference = self.mechanism, self.most_count, self.reference
+        weights, target = reference.weights, np.unique(self.target).astype(np.int32)
+        if weights is not None:
+            weights = np.append(weights, np.broadcast_to(self.added, target.shape))
         everybody = replace(
             reference,
             users=(*reference.users, ""),
             indptr=np.append(reference.indptr, reference.indptr[-1] + target.size),
             cells=np.append(reference.cells, target),
+            weights=weights,
             friends=None,
         )
         alphabet = mechanism.alphabet(m)
         wanted = np.arange(reference.n_cells) if cells is None else cells
-        counts = np.empty((wanted.size, n), np.min_scalar_type(alphabet.size - 1))
-        for i in range(n):
-            if i % 2 == 0 or sampling == "independent":
-                seed = int(rng.integers(2**63))
-                rows = rng.choice(reference.n_users, m, replace=False)
+        counts = np.empty((wanted.size, len(groups)), np.min_scalar_type(alphabet.size - 1))
+        for i, (seed, rows) in enumerate(groups):
             # The target comes last, in the place of somebody else.
             put_in = np.append(rows[:-1], reference.n_users)
-            group = Group(everybody, put_in if i % 2 == 0 else rows)
-            noise = mechanism.draw_for(group, reference.shape, np.random.default_rng(seed))
+            keys = None
+            if table is not None:
+                keys = people_keys(self.group_size, np.random.default_rng(seed))
+            group = Group(everybody, put_in if i % 2 == 0 else rows, keys)
+            own = np.random.default_rng(seed if table is None else (seed, table))
+            noise = mechanism.draw_for(group, reference.shape, own)
             made = mechanism.publish(group.counts(), noise, m)
             counts[:, i] = alphabet.symbols(made).reshape(-1)[wanted]
-        return Aggregates(kernels.CountMatrix.single(counts), np.arange(n) % 2 == 0)
+        return Aggregates(kernels.CountMatrix.single(counts), np.arange(len(groups)) % 2 == 0)
 
     def _published_whole(
         self, true: CountMatrix, cells: NDArray[np.int64] | None, rng: np.random.Generator
@@ -180,7 +263,7 @@ class GroupSampler:
 
         Groups are single afterwards: any cell may differ between those of a pair.
         """
-        mechanism, m, shape = self.mechanism, self.group_size, self.reference.shape
+        mechanism, m, shape = self.mechanism, self.most_count, self.reference.shape
         alphabet, groups = mechanism.alphabet(m), true.dense()
         wanted = np.arange(true.shape[1]) if cells is None else cells
         counts = np.empty((wanted.size, len(groups)), np.min_scalar_type(alphabet.size - 1))
@@ -194,7 +277,7 @@ class GroupSampler:
     @property
     def stages(self) -> Stages | None:
         """The mechanism as tables, which draw their own noise; None where `noise` draws it."""
-        return self.mechanism.tabulated(self.group_size)
+        return self.mechanism.tabulated(self.most_count)
 
     def noise(self, shape: tuple[int, ...], n: int, rng: np.random.Generator) -> Iterator[Noise]:
         """Draw the noise of `n` groups or pairs, one after the other."""
@@ -202,7 +285,7 @@ class GroupSampler:
 
     def _published(self, paired: CountMatrix, rng: np.random.Generator) -> CountMatrix:
         """Publish true counts by a mechanism without tables, one draw for each group or pair."""
-        mechanism, m = self.mechanism, self.group_size
+        mechanism, m = self.mechanism, self.most_count
         alphabet = mechanism.alphabet(m)
         counts = np.empty(paired.base.shape, np.min_scalar_type(alphabet.size - 1))
         changes = np.empty_like(paired.changes)
@@ -244,6 +327,39 @@ class GroupSampler:
         )
 
 
+def sample_tables(
+    samplers: Sequence[GroupSampler],
+    n: int,
+    sampling: Sampling,
+    rng: np.random.Generator,
+    *,
+    cells: Sequence[NDArray[np.int64] | None] | None = None,
+) -> list[Aggregates]:
+    """Make `n` aggregates of each of several tables of the same people; see `GroupSampler.sample`.
+
+    The people of group i are the same in all tables, and so are their rows in all references.
+    """
+    of_tables = cells or [None] * len(samplers)
+    parts = list(zip(samplers, of_tables, range(len(samplers)), strict=True))
+    if not any(one.is_one_by_one for one in samplers):
+        key = rng.integers(0, 2**64, dtype=np.uint64)
+        return [
+            one.all_at_once(n, sampling, rng, cells=some, key=key, table=i)
+            for one, some, i in parts
+        ]
+    groups: list[tuple[int, NDArray[np.int64]]] = []
+    for i in range(n):
+        if i % 2 and sampling == "paired":
+            groups.append(groups[-1])
+            continue
+        seed = int(rng.integers(2**63))
+        drawn = rng.choice(samplers[0].reference.n_users, samplers[0].group_size, replace=False)
+        groups.append((seed, drawn))
+    if len(samplers) == 1:
+        return [samplers[0].one_by_one(groups, of_tables[0])]
+    return [one.one_by_one(groups, some, i) for one, some, i in parts]
+
+
 class _People(NamedTuple):
     """Visits of the others, as compressed rows, and of the target; how many cells there are."""
 
@@ -253,21 +369,25 @@ class _People(NamedTuple):
     n_cells: int
 
 
-def _singles(people: _People, n: int, m: int, stages: Stages, key: np.uint64) -> CountMatrix:
+def _singles(
+    people: _People, n: int, m: int, stages: Stages, key: np.uint64, *, table: int
+) -> CountMatrix:
     """Make `n` groups, each on its own, with the target and without it in turns."""
     indptr, cells, target, _ = people
 
     def make(counts: _Counts, lanes: _Counts, first: int, stop: int) -> bool:
         no_pairs = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32)
         return kernels.publish_groups(
-            indptr, cells, target, m, stages, key, first, stop, lanes, counts, *no_pairs
+            indptr, cells, target, m, stages, key, first, stop, lanes, counts, *no_pairs, table
         )
 
     counts, _ = _in_smallest_type(people, n, make)
     return kernels.CountMatrix.single(counts)
 
 
-def _pairs(people: _People, n: int, m: int, stages: Stages, key: np.uint64) -> CountMatrix:
+def _pairs(
+    people: _People, n: int, m: int, stages: Stages, key: np.uint64, *, table: int
+) -> CountMatrix:
     """Make `n` groups in pairs: the target is in the first and one other person in the second."""
     indptr, cells, target, _ = people
     most = target.size + int(np.diff(indptr).max(initial=0))
@@ -276,7 +396,7 @@ def _pairs(people: _People, n: int, m: int, stages: Stages, key: np.uint64) -> C
         bounds, room = np.zeros(stop - first + 1, np.int64), (stop - first) * most
         found = _Changes(bounds, np.empty(room, np.int32), np.empty(room, np.int32))
         fits = kernels.publish_groups(
-            indptr, cells, target, m, stages, key, first, stop, lanes, counts, *found
+            indptr, cells, target, m, stages, key, first, stop, lanes, counts, *found, table
         )
         return found if fits else None
 

@@ -18,13 +18,16 @@ from whosthere.arrays import frozen
 from whosthere.data.cells import cell_at, epoch_of, region_of
 from whosthere.display import counted
 from whosthere.errors import InputError, SpecError, suggestion
+from whosthere.privacy.scheme import ORDINARY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import ArrayLike, NDArray
 
+    from whosthere.data.traces import Traces
     from whosthere.privacy.facts import Facts
+    from whosthere.privacy.scheme import Layout
 
     GetHabits: TypeAlias = Callable[[], "Habits"]
 
@@ -56,6 +59,9 @@ class Known(ABC):
     is for the knowledge to say. Habits are passed as a function, as most knowledge needs none.
     """
 
+    added: NDArray[np.int32] | int = 1
+    """What the target adds to the counts of the believed trace."""
+
     @property
     @abstractmethod
     def certain(self) -> NDArray[np.int32]:
@@ -81,21 +87,19 @@ class Known(ABC):
         """Return the same with what the target adds to the counts of its trace, where known."""
         return self
 
+    @abstractmethod
+    def over(self, layout: Layout, traces: Traces) -> Known:
+        """Return the same over the cells of a table, laid out from the cells of traces."""
+
 
 @dataclass(frozen=True, eq=False)
 class KnownVisits(Known):
-    """Some or all visits of the target: each really took place.
-
-    Parameters
-    ----------
-    cells
-        The visited cells (`whosthere.data.cells`); kept sorted and distinct, int32.
-    added
-        What the target adds to the counts of these cells.
-    """
+    """Some or all visits of the target: each really took place."""
 
     cells: NDArray[np.int32]
+    """The visited cells (`whosthere.data.cells`); kept sorted and distinct, int32."""
     added: NDArray[np.int32] | int = 1
+    """What the target adds to the counts of these cells."""
 
     def __post_init__(self) -> None:
         cells = np.unique(np.asarray(self.cells))
@@ -142,23 +146,32 @@ class KnownVisits(Known):
             return self
         return replace(self, added=added[np.searchsorted(trace, self.cells)])
 
+    def over(self, layout: Layout, traces: Traces) -> Known:
+        if layout == ORDINARY:
+            return self
+        weights = None if isinstance(self.added, int) else self.added
+        alone = replace(
+            traces,
+            users=("",),
+            indptr=np.array([0, self.cells.size]),
+            cells=self.cells,
+            weights=weights,
+            friends=None,
+        )
+        laid = layout(alone)
+        return KnownVisits(laid.cells, laid.added(0))
+
 
 @dataclass(frozen=True, eq=False)
 class KnownRegions(Known):
-    """Places that the target visited, without the times.
-
-    Parameters
-    ----------
-    regions
-        Rows of the regions, most visited first.
-    guess
-        How an attacker makes a trace of them: "greedy" takes every epoch of each region,
-        "random" spreads the mean number of visits evenly over the regions, at epochs drawn
-        from the time marginal.
-    """
+    """Places that the target visited, without the times."""
 
     regions: tuple[int, ...]
+    """Rows of the regions, most visited first."""
     guess: Guess = "greedy"
+    """How an attacker makes a trace of them: "greedy" takes every epoch of each region, "random"
+    spreads the mean number of visits evenly over the regions, at epochs drawn from the time
+    marginal."""
 
     def __post_init__(self) -> None:
         if not self.regions:
@@ -202,6 +215,12 @@ class KnownRegions(Known):
 
     def lies_within(self, facts: Facts) -> bool:
         return max(self.regions) < len(facts.regions)
+
+    def over(self, layout: Layout, traces: Traces) -> Known:  # noqa: ARG002
+        if layout.regions is None:
+            return self
+        merged = dict.fromkeys(layout.regions[region] for region in self.regions)
+        return replace(self, regions=tuple(merged))
 
     def _all_cells(self, n_epochs: int) -> NDArray[np.int32]:
         """Return every epoch of each region, region by region."""
@@ -331,23 +350,29 @@ def may_be_dropped(cells: NDArray[np.int32], facts: Facts) -> NDArray[np.bool_]:
     for unit in facts.mechanism.units:
         period = unit.period(facts.epochs)
         if period is not None:
-            cells_in_period = len(facts.regions) * np.bincount(period)
-            found |= unit.most_visits < cells_in_period[period[epoch_of(cells, facts.epochs.n)]]
+            most_made = len(facts.regions) * np.bincount(period) * facts.most_added
+            found |= unit.most_visits < most_made[period[epoch_of(cells, facts.epochs.n)]]
             found |= unit.max_regions is not None and unit.max_regions < len(facts.regions)
     return found
 
 
 def chance_of_being_counted(
-    cells: NDArray[np.int32], facts: Facts, person: NDArray[np.int64] | int = 0
+    cells: NDArray[np.int32],
+    facts: Facts,
+    person: NDArray[np.int64] | int = 0,
+    *,
+    added: NDArray[np.int32] | int | None = None,
 ) -> NDArray[np.float64]:
     """Chance that each known visit was among those that the publisher's bound let through.
 
     The publisher draws them anew for each publication, so that no release tells which they were.
     The chance is that of somebody who made the known visits and no others, but it is below 1
     wherever other visits, if there were some, could have displaced a known one. `person` says
-    whose visits they are, numbered from 0, shape (n_visits,); one person's by default.
+    whose visits they are, numbered from 0, shape (n_visits,); one person's by default. `added` is
+    how many visits there are to each cell, one by default.
     """
     chance = np.ones(cells.size)
+    many = None if isinstance(added, int) else added
     if not facts.mechanism.bounds_visits:
         return chance
     for unit in facts.mechanism.units:
@@ -355,7 +380,7 @@ def chance_of_being_counted(
         if period is not None:
             of_visit = period[epoch_of(cells, facts.epochs.n)].astype(np.int64)
             of_visit += person * (int(period.max()) + 1)
-            together = np.bincount(of_visit)[of_visit]
+            together = np.bincount(of_visit, many)[of_visit]
             if unit.max_regions is None:
                 chance = np.minimum(chance, unit.most_visits / together)
                 continue
@@ -364,6 +389,6 @@ def chance_of_being_counted(
             pairs, pair = np.unique(region, return_inverse=True)
             regions = np.bincount(pairs // len(facts.regions))[of_visit]
             kept = np.minimum(1.0, unit.max_regions / regions)
-            left = np.maximum(together * kept, np.bincount(pair)[pair])
+            left = np.maximum(together * kept, np.bincount(pair, many)[pair])
             chance = np.minimum(chance, kept * np.minimum(1.0, unit.most_visits / left))
     return np.where(may_be_dropped(cells, facts), np.minimum(chance, _SUREST), chance)

@@ -106,24 +106,46 @@ class Lines:
 
         Counts of `hidden` cells are not looked at: which of the lines each is in, and where.
         """
-        symbols = np.array(self.symbols[lines], np.int32, order="C")
+        symbols = self._symbols_of(lines)
         if hidden is not None:
             symbols[hidden] = -1
-        log_rates = self.rates.log_rates_of_lines(lines, self.axis)
-        expected = self.centre + self.spread**2 - self.rates.factors(self.axis)[lines]
-        known = self.tables.information_on_levels(symbols, log_rates)
-        deviation = 1 / np.sqrt(known + self.spread**-2)
-        middle = expected * (deviation / self.spread) ** 2
-        for width in (_FAR, _NEAR):
-            nodes = middle[:, None] + deviation[:, None] * np.linspace(-width, width, _NODES)
-            log_weight = kernels.sum_log_chances(symbols, log_rates, nodes, *self.tables.of_chances)
-            log_weight -= ((nodes - expected[:, None]) / self.spread) ** 2 / 2
-            log_weight -= log_sums(log_weight)[:, None]
-            weight = np.exp(log_weight)
-            middle = (weight * nodes).sum(axis=1)
-            seen = np.sqrt((weight * (nodes - middle[:, None]) ** 2).sum(axis=1))
-            deviation = np.maximum(seen, _NARROWEST * deviation)
-        return Levels(nodes, log_weight)
+        log_rates = self._log_rates_of(lines)
+        expected = self.centre + self.spread**2 - self._fitted(lines)
+        return posterior(symbols, log_rates, expected, self.spread, self.tables)
+
+    def _symbols_of(self, lines: Ints64) -> Ints32:
+        """Return the symbols of lines, -1 where there is no cell, shape (n_lines, n_cells)."""
+        return np.array(self.symbols[lines], np.int32, order="C")
+
+    def _log_rates_of(self, lines: Ints64) -> Floats:
+        """Return the logarithms of fitted rates, same shape."""
+        return self.rates.log_rates_of_lines(lines, self.axis)
+
+    def _fitted(self, lines: Ints64) -> Floats:
+        """Return the fitted levels of lines, by which the law of levels is told."""
+        return self.rates.factors(self.axis)[lines]
+
+
+def posterior(
+    symbols: Ints32, log_rates: Floats, expected: Floats, spread: float, tables: CountTables
+) -> Levels:
+    """Return the law of levels given published symbols, which have a row for each line.
+
+    Before these are seen, the logarithm of a level is normal, with an expectation for each line.
+    """
+    known = tables.information_on_levels(symbols, log_rates)
+    deviation = 1 / np.sqrt(known + spread**-2)
+    middle = expected * (deviation / spread) ** 2
+    for width in (_FAR, _NEAR):
+        nodes = middle[:, None] + deviation[:, None] * np.linspace(-width, width, _NODES)
+        log_weight = kernels.sum_log_chances(symbols, log_rates, nodes, *tables.of_chances)
+        log_weight -= ((nodes - expected[:, None]) / spread) ** 2 / 2
+        log_weight -= log_sums(log_weight)[:, None]
+        weight = np.exp(log_weight)
+        middle = (weight * nodes).sum(axis=1)
+        seen = np.sqrt((weight * (nodes - middle[:, None]) ** 2).sum(axis=1))
+        deviation = np.maximum(seen, _NARROWEST * deviation)
+    return Levels(nodes, log_weight)
 
 
 def log_sums(logs: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,9 +11,12 @@ from scipy.special import log_ndtr
 from whosthere import kernels
 from whosthere.adversary.components import Completion, completion, find_components, log_share
 from whosthere.adversary.count_tables import CountTables, count_tables, filled
+from whosthere.adversary.flow_rates import Expected, fit_places, with_components
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals
+from whosthere.adversary.weekly import Alike, fit_weekly
 from whosthere.arrays import Floats, Floats32, Ints64, frozen
 from whosthere.data.cells import region_and_epoch
+from whosthere.data.flows import Pairs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,6 +44,8 @@ class Rates:
     `rows` and `columns` are logarithms by region and by epoch, `shape` by cell, shape (n_regions,
     n_epochs), or (1, 1) where there are none. `left` and `right` are components beyond the base,
     shapes (n_regions, k) and (n_epochs, k), and `completion` is where the deviations come from.
+    `weekly` are factors of hours of the week, which single cells are multiplied by where two weeks
+    or more are published.
     """
 
     rows: Floats
@@ -49,6 +54,7 @@ class Rates:
     left: Floats32
     right: Floats32
     completion: Completion
+    weekly: tuple[Alike, ...] = ()
 
     @property
     def n_components(self) -> int:
@@ -65,6 +71,22 @@ class Rates:
             return np.asarray(base)
         extra = (self.left[region] * self.right[epoch]).sum(axis=1)
         return self._with_components(base, extra)
+
+    def log_rates_by_hour(self, cells: NDArray[np.integer]) -> Floats:
+        """Return logarithms of rates with the factors of hours of the week."""
+        region, epoch = region_and_epoch(cells, self.columns.size)
+        by_hour = (alike.log_factors[region, alike.time[epoch]] for alike in self.weekly)
+        return np.asarray(sum(by_hour, start=self.log_rates(cells)))
+
+    def log_rates_for(self, cells: NDArray[np.integer], person: Ints64 | int = 0) -> Floats:
+        """Return the same with factors that do not know the counts at a person's own cells.
+
+        `person` says whose each cell is, numbered from 0.
+        """
+        found = self.log_rates(cells)
+        for alike in self.weekly:
+            found = found + alike.log_factors_for(cells, person)
+        return found
 
     def factors(self, axis: int) -> Floats:
         """Return the logarithms of the factors of regions (0) or of epochs (1)."""
@@ -111,9 +133,15 @@ def fit_rates(release: Release, shape: Floats = FLAT, *, low_rank: bool = True) 
     A cell's base rate is a factor of its region times one of its epoch (times `shape`, given as
     logarithms). The factors are those at which the mechanism is expected to publish the sums
     that it did publish. Where the sums are mostly noise they are drawn together first. With
-    `low_rank`, as many components are added as stand out of the noise of single cells.
+    `low_rank`, as many components are added as stand out of the noise of single cells, and factors
+    of hours of the week where two weeks or more are published. Flows have factors of origins,
+    destinations and epochs, and components of origins by destinations.
     """
     tables = count_tables(release.mechanism, release.facts.most_count)
+    completed = completion(release.mechanism, release.facts.most_count)
+    rounds = (_COMPLETIONS if release.mechanism.changes_counts else 1) if low_rank else 0
+    if isinstance(release.regions, Pairs) and shape.size == 1:
+        return _fit_flows(release, release.regions, tables, completed, rounds)
     symbols, counts = release.symbols, filled(release)
     by_row, by_column = (
         _excess(counts.sum(axis=axis), symbols.shape[axis], tables) for axis in (1, 0)
@@ -128,9 +156,30 @@ def fit_rates(release: Release, shape: Floats = FLAT, *, low_rank: bool = True) 
     else:
         factors = kernels.fit_rank_one(by_row, by_column, expected, first, step, _ROUNDS)
     base = (*factors, shape)
-    completed = completion(release.mechanism, release.facts.most_count)
-    rounds = (_COMPLETIONS if release.mechanism.changes_counts else 1) if low_rank else 0
-    return Rates(*base, *find_components(symbols, base, completed, rounds), completed)
+    found = Rates(*base, *find_components(symbols, base, completed, rounds), completed)
+    if not low_rank:
+        return found
+    log_rates = found.log_rates_of_lines(slice(None), 0)
+    return replace(found, weekly=fit_weekly(symbols, log_rates, tables, release.epochs))
+
+
+def _fit_flows(
+    release: Release, pairs: Pairs, tables: CountTables, completed: Completion, rounds: int
+) -> Rates:
+    counts, n, n_epochs = filled(release), len(pairs.places), release.epochs.n
+    by_pair = counts.sum(axis=1)
+    sums = []
+    for end in (pairs.origins, pairs.destinations):
+        # Pairs that are not published count as empty.
+        absent = (n - np.bincount(end, minlength=n)) * n_epochs * tables.empty_mean
+        sums.append(_excess(np.bincount(end, by_pair, n) + absent, n * n_epochs, tables))
+    sums.append(_excess(counts.sum(axis=0), len(pairs), tables))
+    by_origin, by_destination, by_epoch = (one * (sums[0].sum() / one.sum()) for one in sums)
+    expected = Expected(tables.first, tables.step, tables.mean - tables.empty_mean)
+    rows, columns = fit_places(pairs, (by_origin, by_destination, by_epoch), expected)
+    rows = with_components(pairs, release.symbols, (rows, columns), completed, rounds)
+    left, right = (np.zeros((size, 0), np.float32) for size in counts.shape)
+    return Rates(rows, columns, FLAT, left, right, completed)
 
 
 def _excess(sums: NDArray[np.number], n_cells: int, tables: CountTables) -> Floats:

@@ -120,24 +120,17 @@ class UnicityModel:
     together on the Delaunay graph, grown from the first one; otherwise they are drawn by `space`,
     distinct. A visit that falls into a cell twice counts once, so traces hold somewhat fewer visits
     than the activity says where people make many.
-
-    Parameters
-    ----------
-    space
-        Weight of each region, shape (n_regions,); kept as probabilities.
-    time
-        Weight of each epoch, shape (n_epochs,); kept as probabilities.
-    activity
-        Number of visits of a person.
-    regions, epochs
-        What the cells mean.
     """
 
     space: Floats
+    """Weight of each region, shape (n_regions,); kept as probabilities."""
     time: Floats
+    """Weight of each epoch, shape (n_epochs,); kept as probabilities."""
     activity: Activity
+    """Number of visits of a person."""
     regions: Regions
     epochs: Epochs
+    """What the cells mean."""
 
     def __post_init__(self) -> None:
         for name in ("space", "time"):

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, ForwardRef, TypeAlias, TypedDict, TypeVar, get
 from whosthere.specs import whole
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from whosthere.adversary.attacks import Attack
     from whosthere.adversary.knowledge import Knowledge
     from whosthere.data.clusters import DrawGroup
     from whosthere.data.frames import AnyPath, Frame
     from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.scheme import TableScheme
 
 _T = TypeVar("_T")
 OneOrMore: TypeAlias = _T | Iterable[_T]
@@ -30,6 +33,9 @@ class SearchChoices(TypedDict, total=False):
     knowledge: "OneOrMore[Knowledge | str] | None"
     targets: int | None
     min_visits: int | None
+    weeks: OneOrMore[int] | None
+    every: "timedelta | str | None"
+    turnover: float | None
     releases: int | None
     releases_of: Mapping[str, int] | None
     reference_size: int | None
@@ -41,6 +47,7 @@ class AuditChoices(SearchChoices, total=False):
 
     group_size: OneOrMore[int] | None
     mechanisms: "OneOrMore[Mechanism | str] | None"
+    tables: "OneOrMore[TableScheme | str] | None"
     groups: "DrawGroup | AnyPath | Frame | None"
     scale: str | None
     users: OneOrMore[str] | None
@@ -53,9 +60,9 @@ class AuditChoices(SearchChoices, total=False):
 class Choice:
     """How one thing is chosen outside Python; the words of options are in ``cli/options.toml``.
 
-    `kind` is the type of one value in a plan file and on the command line: `str`, `int`, `datetime`
-    or, for whole numbers by name such as ``likelihood-ratio=200``, `dict`. `several` values are a
-    list in a file, and a repeated option of a command.
+    `kind` is the type of one value in a plan file and on the command line: `str`, `int`, `float`,
+    `datetime` or, for whole numbers by name such as ``likelihood-ratio=200``, `dict`. `several`
+    values are a list in a file, and a repeated option of a command.
     """
 
     kind: type

@@ -9,23 +9,28 @@ from itertools import product
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
+import numpy as np
+
 from whosthere.adversary.attacks import Attack
 from whosthere.adversary.knowledge import Knowledge
 from whosthere.auditing.choices import AuditChoices, OneOrMore, whole_numbers
+from whosthere.data.epochs import parse_length
 from whosthere.errors import GroupError, InputError, SpecError, suggestion
 from whosthere.game.plan import Contest, Setting
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.own import refuse_two_of_a_name
-from whosthere.privacy.scheme import Scheme
+from whosthere.privacy.scheme import ORDINARY, WEEK, Scheme, TableScheme
+from whosthere.privacy.table_words import WrittenTable
 from whosthere.seeds import check_seed
 from whosthere.specs import whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from whosthere.data.clusters import DrawGroup
     from whosthere.data.frames import AnyPath, Frame
+    from whosthere.data.traces import Traces
 
 
 class Scale(NamedTuple):
@@ -69,12 +74,21 @@ class Block:
         What is known of the targets.
     attacks
         Who attacks.
+    tables
+        What is published together, such as ``("finest", "epochs=1d: round(to=5)")``; one table over
+        the regions and epochs of the traces by default. A table without a mechanism takes each of
+        the mechanisms in turn.
+    weeks
+        For how many weeks a table is published, week after week, such as ``(1, 2, 4)``; without
+        any, all of the time is published at once.
     """
 
     mechanisms: tuple[Mechanism, ...]
     group_size: tuple[int, ...]
     knowledge: tuple[Knowledge, ...]
     attacks: tuple[Attack, ...]
+    tables: tuple[WrittenTable, ...]
+    weeks: tuple[int, ...]
 
     def __init__(
         self,
@@ -82,23 +96,52 @@ class Block:
         group_size: OneOrMore[int] = (),
         knowledge: OneOrMore[Knowledge | str] = "all",
         attacks: OneOrMore[Attack | str] = DEFAULT_ATTACKS,
+        *,
+        tables: OneOrMore[TableScheme | str] = (),
+        weeks: OneOrMore[int] = (),
     ) -> None:
-        given = (mechanisms, group_size, knowledge, attacks)
+        given = (mechanisms, group_size, knowledge, attacks, tables, weeks)
         for (name, kind), chosen in zip(IN_BLOCKS.items(), given, strict=True):
             values = [kind.read(one) for one in several(chosen)]
             if name == "mechanisms":
                 refuse_two_of_a_name(cast("list[Mechanism]", values))
-            object.__setattr__(self, name, tuple(dict.fromkeys(values)))
+            # The same table may be published twice.
+            kept = values if name == "tables" else dict.fromkeys(values)
+            object.__setattr__(self, name, tuple(kept))
 
-    def contests(self) -> Iterator[Contest]:
-        """Return what is measured, in order."""
+    def contests(self, traces: Traces | None = None, every: timedelta = WEEK) -> Iterator[Contest]:
+        """Return what is measured, in order.
+
+        Traces tell which cells tables have, and `every` which time one of a series of tables has.
+        """
+        closed = bool(self.tables) and all(one.mechanism is not None for one in self.tables)
+        if closed and self.mechanisms:
+            raise InputError(
+                "all tables (`tables`) say what is done to them, so nothing takes a mechanism",
+                fix="Leave the mechanisms (`mechanisms`) out, or one of a table",
+            )
         for name, kind in IN_BLOCKS.items():
-            if not getattr(self, name):
+            if kind.example and not (getattr(self, name) or (closed and name == "mechanisms")):
                 fix = f"Give at least one (`{name}`), such as {kind.example}"
                 raise InputError(f"no {kind.words} is given", fix=fix)
-        for mechanism, m, knowledge in product(self.mechanisms, self.group_size, self.knowledge):
-            for one in self.attacks:
-                yield Contest(Setting(Scheme.of(mechanism, m), knowledge), one)
+        written = self.tables or (WrittenTable(),)
+        layouts = [one.over(traces) for one in self.tables] or [ORDINARY]
+        for mechanism, m, knowledge, times in product(
+            self.mechanisms or (None,),
+            self.group_size,
+            self.knowledge,
+            sorted(self.weeks) or (None,),
+        ):
+            tables = (
+                TableScheme(
+                    cast("Mechanism", one.mechanism or mechanism),
+                    layout if times is None else replace(layout, times=times, every=every),
+                )
+                for one, layout in zip(written, layouts, strict=True)
+            )
+            scheme = Scheme(tuple(tables), m)
+            for attack in self.attacks:
+                yield Contest(Setting(scheme, knowledge), attack)
 
 
 def several(given: Any) -> tuple[Any, ...]:  # noqa: ANN401 - one value or several of any type
@@ -122,10 +165,17 @@ def _group_size(given: int) -> int:
     return size
 
 
-class _InBlocks(NamedTuple):
-    """How one of several is read, what it is called, and an example."""
+def _weeks(given: int) -> int:
+    weeks = whole(given, "the number of weeks")
+    if weeks < 1:
+        raise InputError(f"{weeks} weeks publish nothing (`weeks`)", fix="Give at least 1")
+    return weeks
 
-    read: Callable[[Any], Mechanism | int | Knowledge | Attack]
+
+class _InBlocks(NamedTuple):
+    """How one of several is read, what it is called, and an example if there must be one."""
+
+    read: Callable[[Any], Mechanism | int | Knowledge | Attack | WrittenTable]
     words: str
     example: str
 
@@ -136,6 +186,8 @@ IN_BLOCKS: Mapping[str, _InBlocks] = MappingProxyType(
         "group_size": _InBlocks(_group_size, "group size", "1000"),
         "knowledge": _InBlocks(Knowledge.parse, "knowledge of the target", "'all'"),
         "attacks": _InBlocks(Attack.parse, "attack", "'likelihood-ratio'"),
+        "tables": _InBlocks(WrittenTable.parse, "table", ""),
+        "weeks": _InBlocks(_weeks, "number of weeks", ""),
     }
 )
 """What belongs to a block; all other options are the same for all blocks."""
@@ -173,6 +225,12 @@ class AuditOptions:
     test_from
         Local date or time at which the tested time begins. Past releases are then made from the
         time before, else from the same time as the tested ones.
+    every
+        How much time each of several tables covers, such as ``"1d"``, if it is not a week: `weeks`
+        are then numbers of these.
+    turnover
+        Which share of the other people is replaced by others from each table to the next, 0 by
+        default. A target is in all tables, or in none.
     groups
         How the people of test releases are drawn, if not uniformly: a file or a frame of whole
         groups with the columns user and group, or a function ``draw(rng, people, n)`` that returns
@@ -194,10 +252,13 @@ class AuditOptions:
     test_from: datetime | None = None
     seed: int = 0
     groups: DrawGroup | AnyPath | Frame | None = field(default=None, repr=False, hash=False)
+    every: timedelta = WEEK
+    turnover: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "blocks", tuple(self.blocks) or (Block(),))
         object.__setattr__(self, "users", several(self.users))
+        object.__setattr__(self, "every", parse_length(self.every))
         given = {of: whole(n, f"`releases_of` {of}") for of, n in self.releases_of.items()}
         object.__setattr__(self, "releases_of", given)
         seed = check_seed(self.seed)
@@ -215,6 +276,18 @@ class AuditOptions:
                 raise InputError(
                     f"the number of releases{whose} must be even and at least 2, got {n}"
                 )
+        share: object = self.turnover
+        if not (isinstance(share, float | int | np.number) and 0 <= share < 1):
+            problem = f"a share of {self.turnover} cannot change (`turnover`)"
+            raise InputError(problem, fix="Give a share from 0 to less than 1, such as 0.1")
+        if self.turnover and self.groups is not None:
+            problem = "groups of your own (`groups`) stay the same, and some are to change"
+            raise InputError(problem, fix="Leave out one of `groups` and `turnover`")
+        for name in ("turnover", "every"):
+            given = getattr(self, name) != getattr(AuditOptions, name)
+            if given and not any(block.weeks for block in self.blocks):
+                problem = f"`{name}` is about tables that are published again and again"
+                raise InputError(problem, fix="Say how often (`weeks`), or leave it out")
         if self.n_control_releases < 0:
             n = self.n_control_releases
             raise InputError(f"the number of control releases must be 0 or more, got {n}")
@@ -258,10 +331,11 @@ class AuditOptions:
             return self.control_releases
         return max(2, self.n_releases // _RELEASES_PER_CONTROL)
 
-    def contests(self) -> tuple[Contest, ...]:
-        """Return what is measured, each once, setting by setting."""
+    def contests(self, traces: Traces | None = None) -> tuple[Contest, ...]:
+        """Return what is measured, each once, setting by setting; see `Block.contests`."""
         refuse_two_of_a_name(one for block in self.blocks for one in block.mechanisms)
-        wanted = dict.fromkeys(one for block in self.blocks for one in block.contests())
+        chosen = (one for block in self.blocks for one in block.contests(traces, self.every))
+        wanted = dict.fromkeys(chosen)
         # Scores are kept by these names: two of the same could not be told apart.
         twice = [name for name, n in Counter(map(str, wanted)).items() if n > 1]
         if twice:

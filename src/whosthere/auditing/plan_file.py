@@ -52,6 +52,7 @@ def _midnight(value: object) -> object:
 
 _ONE: dict[type, Any] = {
     int: int,
+    float: float,
     str: str,
     dict: dict[str, int],
     datetime: Annotated[datetime, BeforeValidator(_midnight)],

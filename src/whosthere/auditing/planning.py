@@ -18,7 +18,7 @@ from whosthere.data.reading.tables import read_clusters
 from whosthere.errors import EmptyError, GroupError, InputError
 from whosthere.game.plan import Contest, Plan, Setting, TargetChoice
 from whosthere.game.rounds import Population
-from whosthere.game.target import TARGET_GAME, TargetGame
+from whosthere.game.target import ANYTHING, TargetGame
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.release import Release
 from whosthere.seeds import generator
@@ -39,14 +39,14 @@ def make_plan(options: AuditOptions, traces: Traces) -> Plan:
 
     Attacks that do not apply in a setting are left out of it; the plan's cautions say which.
     """
-    contests = options.contests()
     first_epoch = _first_epoch(options, traces)
     population = Population.of(traces, first_epoch)
+    contests = options.contests(population.tested)
     attacks = tuple(dict.fromkeys(one.attack for one in contests))
     reference_size = _reference_size(options, attacks, traces)
     _check_groups(contests, attacks, options, reference_size, traces)
     _check_past(attacks, options, population, first_epoch)
-    _check_functions(contests, population)
+    _check_tables(contests, population)
     plan = Plan(
         contests=contests,
         targets=_targets(options, population.tested),
@@ -64,6 +64,7 @@ def make_plan(options: AuditOptions, traces: Traces) -> Plan:
         choice=_choice(options, population.tested),
         game=_game(options, traces, contests, reference_size),
     )
+    _check_turnover(plan, traces.n_users - 1 - reference_size)
     return _without_idle(plan, population)
 
 
@@ -73,7 +74,7 @@ def _game(
     """Return the game, with what draws its groups if it is not chance alone; that is tried once."""
     given = options.groups
     if given is None:
-        return TARGET_GAME
+        return TargetGame(turnover=options.turnover)
     if not callable(given):
         return TargetGame(read_clusters(given, traces.users))
     people = np.arange(traces.n_users - 1 - reference_size)
@@ -158,6 +159,10 @@ def _views(
     Blank releases stand for those that the game will make, and the first people for the reference.
     """
     m, views = setting.scheme.group_size, []
+    finest = population.under(setting.scheme.tables[0].layout.in_finest_cells).tested
+    rng = generator(plan.seed, "knowledge", target)
+    trace = finest.trace(target)
+    known = setting.knowledge.of(trace, finest.epochs.n, rng) if trace.size else ANYTHING
     for table in setting.scheme.tables:
         people = population.under(table.layout)
         traces, friends = people.tested, people.friends_of(target)
@@ -174,15 +179,21 @@ def _views(
             everybody=traces,
             older=blank,
         )
-        rng = generator(plan.seed, "knowledge", target)
-        known = setting.knowledge.of(traces.trace(target), traces.epochs.n, rng)
-        views.append(View(facts, known, auxiliary))
+        here = known.over(table.layout.all_at_once, finest)
+        views.append(View(facts, here, auxiliary, table.layout))
     return views
 
 
 def _about_people(plan: Plan, population: Population) -> list[str]:
     said = []
-    if plan.game != TARGET_GAME:
+    game = plan.game
+    if isinstance(game, TargetGame) and game.turnover:
+        said.append(
+            f"From each table to the next, {100 * game.turnover:g} % of the other people are "
+            "replaced; a target is in all tables, or in none. Attacks that learn from groups make "
+            "them of the same people throughout."
+        )
+    if not game.draws_uniformly:
         said.append(
             "The groups are not drawn uniformly (`groups`). Attacks assume that they are, so "
             "others may do better, and nothing is accepted."
@@ -275,9 +286,29 @@ def _check_groups(
     raise GroupError(f"groups of {largest} are too large: {problem}", fix=fix)
 
 
-def _check_functions(contests: Sequence[Contest], population: Population) -> None:
-    """Try mechanisms of a user's own on the first people, so that a slip is found at once."""
+def _check_turnover(plan: Plan, pool: int) -> None:
+    """Refuse more people who come and go than there are."""
+    game = plan.game
+    people = max(game.people_in(one) for one in plan.schemes) if isinstance(game, TargetGame) else 0
+    left = min(pool, plan.reference_size) if _users_of("past", plan.attacks) else pool
+    if people > left:
+        raise GroupError(
+            f"with those who come and go (`turnover`), a publication holds {people:,} people, and "
+            f"{left:,} are left for it",
+            fix="Give a smaller share (`turnover`), fewer tables (`weeks`) or smaller groups "
+            "(`group_size`)",
+        )
+
+
+def _check_tables(contests: Sequence[Contest], population: Population) -> None:
+    """Refuse units that a table cannot express, and slips in mechanisms of a user's own.
+
+    These are tried on the first people.
+    """
     for scheme in dict.fromkeys(one.setting.scheme for one in contests):
+        for table in scheme.tables:
+            most_added = population.under(table.layout).tested.most_added
+            table.check(table.layout.covered(population.tested).epochs, most_added)
         if not scheme.has_law:
             rng, rows = generator(0, "try"), np.arange(scheme.group_size)
             for table in scheme.tables:

@@ -17,7 +17,6 @@ import polars as pl
 from whosthere.auditing.judging import judge
 from whosthere.auditing.reasons import SHARES
 from whosthere.display import counted
-from whosthere.game.target import TARGET_GAME
 from whosthere.inference.looks import FIRST_LOOK, Look
 from whosthere.inference.measure import measure
 from whosthere.inference.metrics import least_people
@@ -101,7 +100,7 @@ def obstacles(
     without = targets * (min(map(plan.releases_by, attacks)) // 2)
     if plan.choice is not None and plan.choice.by_hand:
         said.append("The targets are named by hand. Let them be drawn at random.")
-    if plan.game != TARGET_GAME:
+    if not plan.game.draws_uniformly:
         said.append("The groups are not drawn uniformly. Leave `groups` out.")
     if not has_law:
         said.append(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from whosthere.auditing.series import Series, series_of
 from whosthere.display import first_screen, in_one_line, stacked, table
 from whosthere.errors import optional
 from whosthere.game.leaks import LEAKS, MARGINALS, REGIONS
@@ -37,53 +38,38 @@ class AuditResult:
 
     Settings and attacks are texts here, so that an audit of somebody's own attacks can be read
     without their code.
-
-    Attributes
-    ----------
-    manifest
-        What was planned, on which data, and by which software, as a JSON object.
-    findings
-        Every metric of every attack in every setting.
-    policy
-        The limits that were judged by.
-    verdicts
-        One for each setting, by the policy.
-    trusted
-        Whether the control shows no signal, as it must; None where there was no control.
-    failed_tasks
-        How many tasks could not be done; the findings rest on the others.
-    scores
-        One row for each test release that an attack scored; the columns are described in
-        `whosthere.inference.scores`. Targets are rows of the traces.
-    targets
-        The AUC of every attack on every target. Here and in `scores`, `mechanism`, `group_size`
-        and `knowledge` say what the setting consists of.
-    folder
-        Where all of it is kept; None if it was kept nowhere.
-    regions
-        The regions that leaks and marginals are about: index, id, and position
-        and outline where these are known.
-    leaks, marginals
-        Where and when people are found, and what an attacker sees of where and when people are;
-        the columns are described in `whosthere.game.leaks`. Empty where it was not measured, or a
-        part of it failed.
-    what_if
-        What larger regions and longer epochs would change for the riskiest settings.
     """
 
     manifest: Mapping[str, Any]
+    """What was planned, on which data, and by which software, as a JSON object."""
     findings: tuple[Finding, ...]
+    """Every metric of every attack in every setting."""
     policy: Policy
+    """The limits that were judged by."""
     verdicts: tuple[Verdict, ...]
+    """One for each setting, by the policy."""
     trusted: bool | None
+    """Whether the control shows no signal, as it must; None where there was no control."""
     failed_tasks: int
+    """How many tasks could not be done; the findings rest on the others."""
     scores: pl.DataFrame
+    """One row for each test release that an attack scored; the columns are described in
+    `whosthere.inference.scores`. Targets are rows of the traces."""
     targets: pl.DataFrame
+    """The AUC of every attack on every target. Here and in `scores`, `mechanism`, `group_size` and
+    `knowledge` say what the setting consists of."""
     folder: Path | None = None
+    """Where all of it is kept; None if it was kept nowhere."""
     regions: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=REGIONS))
+    """The regions that leaks and marginals are about: index, id, and position and outline where
+    these are known."""
     leaks: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=LEAKS))
+    """Where and when people are found; `whosthere.game.leaks` describes the columns. Empty where it
+    was not measured, or a part of it failed."""
     marginals: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=MARGINALS))
+    """What an attacker sees of where and when people are, likewise."""
     what_if: tuple[WhatIf, ...] = ()
+    """What larger regions and longer epochs would change for the riskiest settings."""
 
     @property
     def name(self) -> str:
@@ -101,6 +87,11 @@ class AuditResult:
         """A fingerprint of all that decides the scores: the plan, the traces, the software."""
         deciding = {part: self.manifest[part] for part in ("plan", "traces", "versions")}
         return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def series(self) -> tuple[Series, ...]:
+        """How risk grows where a table is published again and again, and for how long it may be."""
+        return series_of(self.manifest["settings"], self.verdicts, self.findings)
 
     @property
     def n_targets(self) -> int:
@@ -152,6 +143,7 @@ class AuditResult:
             "policy": self.policy.to_json(),
             **{name: self.manifest[name] for name in ("targets_chosen", "cautions", "together")},
             "verdicts": [verdict.to_json() for verdict in self.verdicts],
+            **({"series": [one.to_json() for one in self.series]} if self.series else {}),
             "findings": [finding.to_json() for finding in self.findings],
         }
 
@@ -205,7 +197,11 @@ class AuditResult:
 
 def with_settings(rows: pl.DataFrame, manifest: Mapping[str, Any]) -> pl.DataFrame:
     """Return rows with what their settings consist of beside these, by the manifest."""
-    settings = pl.DataFrame(manifest["settings"], _SETTING)
+    in_series = any("weeks" in one for one in manifest["settings"])
+    columns = _SETTING | ({"weeks": pl.Int64} if in_series else {})
+    settings = pl.DataFrame(
+        [{name: one.get(name) for name in columns} for one in manifest["settings"]], columns
+    )
     # An audit in which every task failed has tables without columns.
     if not rows.width:
         return rows

@@ -19,6 +19,7 @@ from whosthere.auditing.manifest import only_one, write_json
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult, with_settings
+from whosthere.auditing.series import series_of_setting
 from whosthere.auditing.store import KEPT, RunFolder, identity_of
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
@@ -83,20 +84,12 @@ class PreparedAudit:
     ) -> AuditResult:
         """Do all tasks that are not done yet, and measure.
 
-        By default, this process works, and the default policy judges.
-
-        Parameters
-        ----------
-        leaks
-            Whether to find out where and when people are found.
-        what_if
-            Whether to try then what larger regions and longer epochs would change for the riskiest
-            settings that are not accepted.
-        on_progress
-            Called with "tasks", the number of tasks done and of all tasks, first before any work;
-            then with what follows the scores, in the same way.
-        on_failure
-            Called with a task that failed and why; the others continue.
+        By default, this process works, and the default policy judges. Where and when people are
+        found (`leaks`), and what larger regions and longer epochs would change for the riskiest
+        settings that are not accepted (`what_if`), follows the scores. `on_progress` is called with
+        "tasks", the number of tasks done and of all tasks, first before any work; then with what
+        follows, in the same way. `on_failure` is called with a task that failed and why; the others
+        continue.
         """
         folder, follow_up = self._folder, self._follow_up
         with workers or ThisProcess() as at_work:
@@ -134,6 +127,7 @@ class PreparedAudit:
                 "mechanism": one.scheme.how,
                 "group_size": one.scheme.group_size,
                 "knowledge": str(one.knowledge),
+                **series_of_setting(one, self._follow_up.epochs),
             }
             for one in self.plan.settings
         ]
@@ -187,18 +181,10 @@ def prepare_audit(
 ) -> PreparedAudit:
     """Check everything that can be checked before any work is done.
 
-    Parameters
-    ----------
-    out
-        Folder of the audit. If an audit by the same plan on the same traces has begun there, it
-        is resumed; any other content is refused.
-    extend
-        Whether the folder may hold the same audit with fewer targets, releases or attacks, to which
-        the others are added.
-    keep_traces
-        Whether the file of traces is moved into the folder when the audit begins.
-    estimate, seconds_to_try
-        Whether to try each attack, to estimate time and memory, and how long that may take.
+    If an audit by the same plan on the same traces has begun in the folder `out`, it is resumed;
+    any other content is refused. To `extend` one, the folder may hold the same audit with fewer
+    targets, releases or attacks. With `keep_traces`, the file of traces is moved there when the
+    audit begins. To `estimate` time and memory, each attack is tried.
     """
     path, folder = Path(traces), RunFolder(Path(out))
     everybody = Traces.load(path)

@@ -11,8 +11,6 @@ import platform
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import groupby
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -173,9 +171,9 @@ class RunFolder:
 
     def read_tasks(self, targets: Sequence[int]) -> list[pl.DataFrame]:
         """Read the kept tasks of a plan of which only the targets are known, in their order."""
-        files = (self.path / "tasks").glob("target-*-scheme-*.parquet")
-        numbered = sorted((int(one.name.split("-")[1]), one) for one in files)
-        kept = {row: [path for _, path in some] for row, some in groupby(numbered, itemgetter(0))}
+        kept: dict[int, list[Path]] = {}
+        for path in sorted((self.path / "tasks").glob("target-*-scheme-*.parquet")):
+            kept.setdefault(int(path.name.split("-")[1]), []).append(path)
         return [_read_task(path) for row in targets for path in kept.get(row, ())]
 
     def write_results(self, name: str, table: pl.DataFrame) -> None:

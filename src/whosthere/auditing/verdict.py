@@ -17,53 +17,39 @@ _IN_SHORT = ("pattern_correlation", "relative_error")
 
 @dataclass(frozen=True, repr=False)
 class Verdict:
-    """What a policy says about one setting.
-
-    Attributes
-    ----------
-    reasons
-        What was measured, and how the decision follows from it, in sentences that a reader
-        understands without the numbers at hand.
-    guaranteed
-        What the mechanism promises by itself.
-    meaning
-        What the strongest attack would mean for people.
-    strongest, alone
-        The attack with the largest mean AUC on the releases that all attacks scored, and the one
-        that the verdict rests on, if it is the only one.
-    left
-        What the protection leaves of the true counts: the estimates of `OF_UTILITY`, by name.
-    useless
-        Whether it leaves less than a floor of the policy. It does not change the decision: what is
-        accepted is then safe, but useless.
-    who
-        Whom it is about, such as ``people with 20 or more visits``; None if about everybody.
-    knows
-        What the attacker knows of people, such as ``all their visits``; None if nobody says.
-    protection
-        What is done to the counts in one short sentence, such as ``counts of 1 are published as
-        0``; empty if nobody says.
-    group_size, look
-        How many people a release holds, and which look at the audit it is, from 1.
-    own_mechanism
-        Whether the mechanism is a function of a user's own: only weaker attacks were tried then.
-    """
+    """What a policy says about one setting."""
 
     setting: str
     decision: Decision
     reasons: tuple[str, ...]
+    """What was measured, and how the decision follows from it, in sentences that a reader
+    understands without the numbers at hand."""
     guaranteed: tuple[str, ...] = ()
+    """What the mechanism promises by itself."""
     meaning: tuple[str, ...] = ()
+    """What the strongest attack would mean for people."""
     strongest: str | None = None
+    """The attack with the largest mean AUC on the releases that all attacks scored."""
     left: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """What the protection leaves of the true counts: the estimates of `OF_UTILITY`, by name."""
     useless: bool = False
+    """Whether it leaves less than a floor of the policy. It does not change the decision: what is
+    accepted is then safe, but useless."""
     alone: str | None = None
+    """The attack that the verdict rests on, if it is the only one."""
     who: str | None = None
+    """Whom it is about, such as ``people with 20 or more visits``; None if about everybody."""
     knows: str | None = None
+    """What the attacker knows of people, such as ``all their visits``; None if nobody says."""
     group_size: int | None = None
+    """How many people a release holds."""
     look: int = 1
+    """Which look at the audit it is, from 1."""
     own_mechanism: bool = False
+    """Whether the mechanism is a function of a user's own: only weaker attacks were tried then."""
     protection: str = ""
+    """What is done to the counts in one short sentence, such as ``counts of 1 are published as 0``;
+    empty if nobody says."""
 
     @property
     def headline(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
@@ -45,9 +45,7 @@ def described(command: _Command) -> _Command:
                 about["help"] += " Can be repeated."
             annotation = Annotated[annotation, _info(one.name, about)]
         parameters.append(one.replace(annotation=annotation))
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
-    return command
+    return _declared(command, parameters)
 
 
 def _info(name: str, about: Mapping[str, Any]) -> Any:  # noqa: ANN401 - as typer has it
@@ -86,17 +84,19 @@ def known_failure(given: str | None, known: Collection[str]) -> str | None:
 def takes(declared: type, *, once: Collection[str] = ()) -> Callable[[_Command], _Command]:
     """Give a command the options that a class of choices declares, as keywords that may be None.
 
-    Parameters
-    ----------
-    declared
-        Such as `AuditChoices`.
-    once
-        Names of choices of which this command takes a single value.
+    It takes a single value of the choices that are named `once`.
     """
     choices = {
         name: replace(choice, several=False) if name in once else choice
         for name, choice in choices_of(declared).items()
     }
+
+    options = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_typed(choice)
+        )
+        for name, choice in choices.items()
+    ]
 
     def with_choices(command: _Command) -> _Command:
         @wraps(command)
@@ -104,28 +104,45 @@ def takes(declared: type, *, once: Collection[str] = ()) -> Callable[[_Command],
             for name, choice in choices.items():
                 if choice.kind is dict:
                     given[name] = _numbers_by_name(given[name])
+                elif choice.several and choice.kind is int:
+                    given[name] = _numbers(name, given[name])
             command(**given)
 
-        *own, _ = inspect.signature(command, eval_str=True).parameters.values()
-        parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in own]
-        # The help shows the groups of options in the order of their first ones.
-        parameters[2:2] = [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_typed(choice)
-            )
-            for name, choice in choices.items()
-        ]
-        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        call.__annotations__ = {one.name: one.annotation for one in parameters}
-        return cast("_Command", call)
+        return cast("_Command", with_parameters(call, 2, options))
 
     return with_choices
 
 
+def with_parameters(command: _Command, place: int, more: Iterable[inspect.Parameter]) -> _Command:
+    """Declare further options of a command, from a place on, for its last parameter.
+
+    The help shows the groups of options in the order of their first ones.
+    """
+    *own, _ = inspect.signature(command, eval_str=True).parameters.values()
+    parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in own]
+    parameters[place:place] = more
+    return _declared(command, parameters)
+
+
+def _declared(command: _Command, parameters: list[inspect.Parameter]) -> _Command:
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
+
+
 def _typed(choice: Choice) -> Any:  # noqa: ANN401 - the annotation of a parameter
-    if choice.kind is dict:
+    if choice.kind is dict or (choice.several and choice.kind is int):
         return list[str] | None
     return list[choice.kind] | None if choice.several else choice.kind | None  # type: ignore[name-defined]
+
+
+def _numbers(name: str, given: list[str] | None) -> list[int] | None:
+    """Read whole numbers, each by itself or several as in ``1,2,4``."""
+    texts = [text.strip() for several in given or () for text in several.split(",")]
+    for text in texts:
+        if not re.fullmatch("-?[0-9]+", text):
+            raise InputError(f"{text!r} is no whole number (`{name}`)", fix="Write it like 1,2,4")
+    return [int(text) for text in texts] or None
 
 
 def _numbers_by_name(given: list[str] | None) -> dict[str, int] | None:

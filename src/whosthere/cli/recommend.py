@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from whosthere.search.search import PreparedSearch
 
 
-@takes(SearchChoices, once=("knowledge",))
+@takes(SearchChoices, once=("knowledge", "weeks"))
 def recommend(
     traces: list[Path],
     *,

@@ -48,36 +48,25 @@ _MOST_DAYS = 36_500
 
 @dataclass(frozen=True, eq=False, repr=False)
 class City(Shown):
-    """The records of a simulated city, as columns sorted by time, then user.
-
-    Attributes
-    ----------
-    name, seed
-        The model that it was made from, and what it was drawn from.
-    regions, epochs
-        What the records lie in.
-    user
-        Person number of each record, a row of `people`, int32.
-    micros
-        Moment of each record in microseconds since 1970 UTC, whole seconds, int64.
-    region
-        Row of the region of each record, int32.
-    lon, lat
-        Position of each record, degrees.
-    people
-        Where the people belong. Not for attackers, nor for anything that is published.
-    """
+    """The records of a simulated city, as columns sorted by time, then user."""
 
     name: str
     seed: int
+    """The model that it was made from, and what it was drawn from."""
     regions: Regions
     epochs: Epochs
+    """What the records lie in."""
     user: Ints32
+    """Person number of each record, a row of `people`, int32."""
     micros: Ints64
+    """Moment of each record in microseconds since 1970 UTC, whole seconds, int64."""
     region: Ints32
+    """Row of the region of each record, int32."""
     lon: Floats
     lat: Floats
+    """Position of each record, degrees."""
     people: Residents
+    """Where the people belong. Not for attackers, nor for anything that is published."""
 
     def _facts(self) -> dict[str, object]:
         return {

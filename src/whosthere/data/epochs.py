@@ -35,8 +35,8 @@ def parse_length(text: str | timedelta) -> timedelta:
     """Read a length of time such as ``15min``, ``1h``, ``1d`` or ``1w``."""
     if isinstance(text, timedelta):
         return text
-    match = re.fullmatch(r"\s*(\d+)\s*(s|min|h|d|w)\s*", str(text))
-    if match is None or int(match[1]) == 0:
+    match = re.fullmatch(r"\s*0*([1-9]\d{,7})\s*(s|min|h|d|w)\s*", str(text))
+    if match is None:
         raise InputError(
             f"{text!r} is not a length of time", fix="Write it like 15min, 1h, 1d or 1w"
         )

@@ -31,38 +31,26 @@ class FriendEntry:
 
 @dataclass(frozen=True)
 class Ledger:
-    """What was read, what was dropped step by step, and what was left.
-
-    Attributes
-    ----------
-    records_read, users_read
-        All that the files held.
-    entries
-        What was dropped, in order.
-    visits, users
-        What the traces hold.
-    friends
-        What became of a table of friends, where one was read.
-    notes
-        What else should be known of the reading, in short sentences, such as encodings.
-    not_read
-        Names of files in the folder whose extension is unknown.
-    bad_files
-        What is wrong with each file that was left out.
-    columns
-        For each of user, time, and region, lon and lat or point: the column that was read.
-    """
+    """What was read, what was dropped step by step, and what was left."""
 
     records_read: int
     users_read: int
+    """All that the files held."""
     entries: tuple[Entry, ...]
+    """What was dropped, in order."""
     visits: int
     users: int
+    """What the traces hold."""
     friends: FriendEntry | None = None
+    """What became of a table of friends, where one was read."""
     notes: tuple[str, ...] = ()
+    """What else should be known of the reading, in short sentences, such as encodings."""
     not_read: tuple[str, ...] = ()
+    """Names of files in the folder whose extension is unknown."""
     bad_files: tuple[str, ...] = ()
+    """What is wrong with each file that was left out."""
     columns: dict[str, str] = field(default_factory=dict)
+    """For each of user, time, and region, lon and lat or point: the column that was read."""
 
     def to_json(self) -> dict[str, Any]:
         """Describe the account in plain values."""

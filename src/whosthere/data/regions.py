@@ -178,11 +178,11 @@ class Regions(Shown):
             outlines,
         )
 
-    def merged(self, new: ArrayLike) -> Regions:
+    def merged(self, new: ArrayLike, names: tuple[str, ...] | None = None) -> Regions:
         """Return larger regions, given the number of the new region that each becomes a part of.
 
         They are numbered from 0 without gaps. A region of several has their ids, joined by ``+``,
-        the mean of their positions, and no outline.
+        if it is given no name, the mean of their positions, and no outline.
         """
         number = np.asarray(new, dtype=np.int64)
         if number.shape != (len(self),):
@@ -198,7 +198,7 @@ class Regions(Shown):
             None if axis is None else np.bincount(number, axis) / parts
             for axis in (self.lon, self.lat)
         )
-        return Regions(["+".join(together) for together in ids], *positions)
+        return Regions(names or ["+".join(together) for together in ids], *positions)
 
     def in_groups_of(self, k: int) -> tuple[int, ...]:
         """Return for `merged` the new number of each region if k neighbours each become one.

@@ -71,6 +71,7 @@ class Checks:
     def __init__(self, table: TargetTable) -> None:
         self._table, self._target, pool = table, table.rounds.target, table.rounds.pool
         self._mechanism, self._m = table.mechanism, table.rounds.task.scheme.group_size
+        self._people = table.rounds.people_in_all
         self._tallies = tuple(_Tally() for _ in ROLES)
         self._in_pool = np.zeros(table.traces.n_users, np.bool_)
         self._in_pool[pool] = True
@@ -144,13 +145,26 @@ class Checks:
         others = group.rows[: -1 if group.rows[-1] == self._target else None]
         return int(_weights(self._in_pool.size)[others].sum(dtype=np.uint64).view(np.int64))
 
-    def _is_drawn(self, group: Group, others: NDArray[np.int64]) -> bool:
-        """Tell whether a group is m people, each of them once, and who may be in it."""
-        if group.everybody is not self._table.traces or group.n_users != self._m:
+    def _is_drawn(self, made: PublishedTable, others: NDArray[np.int64]) -> bool:
+        """Tell whether a group is as many people as it should be, each once, who may be in it."""
+        group, n = made.group, self._people
+        if not self._is_whole(made) or group.n_users != n:
             return False
         different = np.zeros(self._in_pool.size, np.bool_)
         different[group.rows] = True
-        return np.count_nonzero(different) == self._m and bool(self._in_pool[others].all())
+        return np.count_nonzero(different) == n and bool(self._in_pool[others].all())
+
+    def _is_whole(self, made: PublishedTable) -> bool:
+        """Tell whether people have all of their visits, or all from when they come until they go.
+
+        Whoever is last in the group is there from first to last, and all tables hold m people.
+        """
+        stays, everybody = made.stays, self._table.traces
+        if stays is None:
+            return made.group.everybody is everybody and self._people == self._m
+        is_there = stays.first[-1] == 0 and stays.until[-1] == stays.sizes().size
+        same = np.array_equal(made.group.everybody.cells, stays.within(everybody).cells)
+        return bool(is_there and (stays.sizes() == self._m).all() and same)
 
     def _fault(
         self, publication: PublishedTable, counts: NDArray[np.int32], *, holds_target: bool
@@ -160,7 +174,7 @@ class Checks:
         is_target = group.rows == self._target
         if is_target[-1] != holds_target or is_target[:-1].any():
             return "the label is not that of the group"
-        if not self._is_drawn(group, group.rows[~is_target]):
+        if not self._is_drawn(publication, group.rows[~is_target]):
             return "the group is not as many different people of the pool as it should be"
         if mechanism.bounds_visits and not bounded_rightly(publication, mechanism):
             return "other visits were counted than the bound allows"
@@ -187,7 +201,12 @@ def bounded_rightly(publication: PublishedTable, mechanism: Mechanism) -> bool:
     # Both are sorted by person and cell.
     made_at, kept_at = people * n_cells + cells, keepers * n_cells + kept
     place = np.searchsorted(made_at, kept_at)
-    if not np.array_equal(made_at.take(place, mode="clip"), kept_at):
+    added, counted_there = (
+        np.ones(own.size) if group.everybody.weights is None else group.everybody.weights[own]
+        for group, own in ((publication.group, at), (publication.counted, left))
+    )
+    own_visits = np.array_equal(made_at.take(place, mode="clip"), kept_at)
+    if not own_visits or (counted_there > added[place]).any():
         return False
     units = [unit for unit in mechanism.units if unit.bounds_visits]
     for unit in units:
@@ -195,8 +214,8 @@ def bounded_rightly(publication: PublishedTable, mechanism: Mechanism) -> bool:
         n = int(period.max(initial=0)) + 1
         unit_of = people * n + period[epoch_of(cells, epochs.n)]
         made, counted = (
-            np.bincount(own, minlength=publication.group.n_users * n)
-            for own in (unit_of, unit_of[place])
+            np.bincount(own, times, publication.group.n_users * n)
+            for own, times in ((unit_of, added), (unit_of[place], counted_there))
         )
         most = np.minimum(made, unit.most_visits)
         # Another unit may have dropped more, but nobody keeps more than any of them allows.

@@ -21,11 +21,13 @@ from whosthere.data.cells import region_and_epoch
 from whosthere.data.floor import hidden_places
 from whosthere.data.regions import MOST_OUTLINES
 from whosthere.game.rounds import Population, Task
-from whosthere.game.target import TARGET_GAME, TargetRounds
+from whosthere.game.target import ANYTHING, TARGET_GAME, TargetRounds
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from whosthere.arrays import Bools, Floats, Ints32, Ints64
     from whosthere.data.regions import Regions
@@ -126,7 +128,7 @@ class _Axis:
     def visited(self, people: Traces) -> tuple[Ints64, Ints64, int]:
         """Return who was where, each person once a place: places, people, how many places."""
         n = self.index.size
-        rows = np.repeat(np.arange(people.n_users), people.visits_per_user())
+        rows = np.repeat(np.arange(people.n_users), np.diff(people.indptr))
         person, place = np.divmod(np.unique(rows * n + self.places(people.cells)), n)
         return place, person, n
 
@@ -151,14 +153,14 @@ def leaks_of(population: Population, plan: Plan, task: Task, others: Sequence[in
 
 
 def _leaks_of_one(rounds: TargetRounds, *, whole: bool) -> pl.DataFrame:
-    """Return what leaks of one person in the first table of the scheme.
+    """Return what leaks of one person in the finest table of the scheme, which must have one.
 
     With all rows and the marginals only if `whole`.
     """
-    attacked = rounds.tables[0]
+    attacked = rounds.tables[rounds.task.scheme.finest or 0]
     axes = _Axis.both(attacked.traces)
     known = {
-        setting: attacked.knowledge(setting.knowledge)
+        setting: rounds.known(setting.knowledge)[attacked.place]
         for setting in rounds.plan.settings
         if setting.scheme == rounds.task.scheme
     }
@@ -166,12 +168,14 @@ def _leaks_of_one(rounds: TargetRounds, *, whole: bool) -> pl.DataFrame:
     leaks = {(setting, axis): np.zeros(axis.index.size) for setting in known for axis in axes}
     for i in range(RELEASES_TO_LOOK_AT):
         drawn = rounds.test(i)
-        release = drawn.publication.releases[0]
+        release = drawn.publication.releases[attacked.place]
         rates = fit_rates(release)
         # Releases take turns with and without the person, so that each kind is half of them.
         weight = (1 if drawn.labels[rounds.target] else -1) / (RELEASES_TO_LOOK_AT / 2)
         for setting, knowledge in known.items():
             cells, terms = terms_by_cell(release, knowledge, rates)
+            if knowledge is ANYTHING:
+                cells, terms = cells[:0], terms[:0]
             for axis in axes:
                 added = axis.sums(cells, np.maximum(terms, LEAST_TERM))
                 leaks[setting, axis] += weight * added
@@ -210,17 +214,11 @@ def leaks_of_people(people: Traces, leak: Floats, setting: str) -> pl.DataFrame:
     found = []
     for axis in _Axis.both(people):
         place, person, n = axis.visited(people)
-        shown = pl.Series(~hidden_places(place, person, n))
-        targets = pl.Series(np.bincount(place, minlength=n), dtype=pl.Int32)
-        sums = pl.Series(np.bincount(axis.places(people.cells), leak, n))
         places = pl.DataFrame(
             {"setting": setting, "axis": axis.name, "index": axis.index}, schema_overrides=_PLACE
         )
-        found.append(
-            places.with_columns(
-                targets=pl.when(shown).then(targets), leak=pl.when(shown).then(sums)
-            )
-        )
+        sums = np.bincount(axis.places(people.cells), leak, n)
+        found.append(_with_sums(places, place, person, sums))
     return pl.concat(found)
 
 
@@ -255,16 +253,20 @@ def add_up(
             part = parts[str(setting), axis]
             of_targets = part.filter(pl.col("person").is_in(plan.targets))
             places = of_targets.filter(person=plan.targets[0]).select(list(_PLACE))
-            leaks.append(_summed(places, part.drop_nans("leak")))
+            known = part.drop_nans("leak")
+            place = _place_of(known, places)
+            # Not by groups of polars, whose order of adding up is its own.
+            sums = np.bincount(place, known["leak"].to_numpy(), places.height)
+            leaks.append(_with_sums(places, place, known["person"].to_numpy(), sums))
             marginals.append(_averaged(places, of_targets, hidden[axis]))
     return pl.concat(leaks), pl.concat(marginals)
 
 
-def _summed(places: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    place, person = _place_of(rows, places), rows["person"].to_numpy()
+def _with_sums(
+    places: pl.DataFrame, place: Ints64, person: Ints64, leak: NDArray[np.number]
+) -> pl.DataFrame:
+    """Return places with how many people leak there, each once, and what; hidden if too few."""
     shown = pl.Series(~hidden_places(place, person, places.height))
-    # Not by groups of polars, whose order of adding up is its own.
-    leak = np.bincount(place, rows["leak"].to_numpy(), places.height)
     targets = np.bincount(place, minlength=places.height)
     return places.with_columns(
         targets=pl.when(shown).then(pl.Series(targets, dtype=pl.Int32)),

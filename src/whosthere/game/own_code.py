@@ -2,7 +2,8 @@
 
 Our own code belongs to a version of whosthere, and that of other packages to theirs. Whatever else
 an attack, a step or a kind of knowledge runs is a user's: its class, the classes that it makes, and
-the functions and values of the user's modules that any of these name. All of it is found by what
+the functions and values of the user's modules that any of these name; and a table that was read
+from a file. All of it is found by what
 compiled code refers to. So it works in a notebook, where there is no file to read, and neither a
 changed comment nor another line of the script that starts an audit changes the fingerprint.
 """
@@ -22,6 +23,8 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from whosthere.privacy.cell_key import TableFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,6 +64,7 @@ class _Walk:
         else:
             self._met[id(thing)] = len(self._met), thing
             self._note(type(thing).__module__, type(thing).__qualname__)
+            self.found |= isinstance(thing, TableFile)
             self.found |= isinstance(thing, type | FunctionType) and _is_own_code(thing)
             for part in _parts(thing):
                 self.visit(part)

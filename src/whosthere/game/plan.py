@@ -16,27 +16,20 @@ if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
     from whosthere.game.rounds import Game, Task
     from whosthere.game.together import Together
-    from whosthere.privacy.scheme import Layout, Scheme
+    from whosthere.privacy.scheme import Layout, Scheme, TableScheme
 
 
 @dataclass(frozen=True)
 class TargetChoice:
-    """How targets were chosen, which decides for whom numbers speak; it names nobody.
-
-    Attributes
-    ----------
-    by_hand
-        Whether a user named them. They are then no sample, and speak for nobody else.
-    min_visits
-        How many visits the people had at least from whom they were drawn at random.
-    eligible, people
-        How many people these were, rounded up to a multiple of 5, and how many there are.
-    """
+    """How targets were chosen, which decides for whom numbers speak; it names nobody."""
 
     by_hand: bool = False
+    """Whether a user named them. They are then no sample, and speak for nobody else."""
     min_visits: int = 1
+    """How many visits the people had at least from whom they were drawn at random."""
     eligible: int = 0
     people: int = 0
+    """How many people these were, rounded up to a multiple of 5, and how many there are."""
 
     @property
     def who(self) -> str | None:
@@ -72,8 +65,15 @@ class Setting:
     knowledge: Knowledge = All()
 
     def over(self, layout: Layout) -> Setting:
-        """Return it with other cells of every table."""
-        tables = tuple(replace(table, layout=layout) for table in self.scheme.tables)
+        """Return it with other cells of every table, over the same time."""
+        tables = (
+            replace(one, layout=replace(layout, times=one.layout.times, every=one.layout.every))
+            for one in self.scheme.tables
+        )
+        return self.with_tables(tuple(tables))
+
+    def with_tables(self, tables: tuple[TableScheme, ...]) -> Setting:
+        """Return it with other tables."""
         return replace(self, scheme=replace(self.scheme, tables=tables))
 
     def __str__(self) -> str:
@@ -95,45 +95,34 @@ class Contest:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that decides the scores of an audit, except the traces.
-
-    Parameters
-    ----------
-    contests
-        What is measured, each once.
-    targets
-        Whose membership is asked: rows of the traces.
-    releases
-        Test releases of each target and scheme that an attack scores.
-    releases_of
-        By the spec of an attack, how many it scores instead. A release belongs to its number,
-        whoever scores it, so attacks share the first ones.
-    control_releases
-        Further ones with a stand-in for the target.
-    reference_size
-        How many people the attacker has real traces of; all others may be in test releases.
-    past_releases
-        Past releases with known membership, for attacks that learn from these.
-    first_epoch
-        Where the tested time begins; all before it is the past.
-    cautions, choice, together
-        What a reader of the results must know, in sentences; how the targets were chosen; how many
-        people share most of their visits with somebody else. None of them decides a score.
-    """
+    """Everything that decides the scores of an audit, except the traces."""
 
     contests: tuple[Contest, ...]
+    """What is measured, each once."""
     targets: tuple[int, ...]
+    """Whose membership is asked: rows of the traces."""
     releases: int
+    """Test releases of each target and scheme that an attack scores."""
     control_releases: int
+    """Further ones with a stand-in for the target."""
     reference_size: int
+    """How many people the attacker has real traces of; all others may be in test releases."""
     past_releases: int
+    """Past releases with known membership, for attacks that learn from these."""
     first_epoch: int
+    """Where the tested time begins; all before it is the past."""
     seed: int
     releases_of: tuple[tuple[str, int], ...] = ()
+    """By the spec of an attack, how many it scores instead. A release belongs to its number,
+    whoever scores it, so attacks share the first ones."""
     game: Game = TARGET_GAME
     cautions: tuple[str, ...] = field(default=(), compare=False)
+    """What a reader of the results must know, in sentences; like what follows, it decides no
+    score."""
     choice: TargetChoice | None = field(default=None, compare=False)
+    """How the targets were chosen."""
     together: Together | None = field(default=None, compare=False)
+    """How many people share most of their visits with somebody else."""
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
@@ -157,11 +146,13 @@ class Plan:
 
     @property
     def code(self) -> dict[str, str]:
-        """Fingerprints of what a user wrote of attacks, mechanisms, knowledge and the game."""
+        """Fingerprints of what a user wrote: attacks, mechanisms, knowledge, regions, the game."""
         mechanisms = [one for scheme in self.schemes for one in scheme.mechanisms]
         knowledge = [setting.knowledge for setting in self.settings]
         chosen = dict.fromkeys((*self.attacks, *mechanisms, *knowledge, self.game))
-        return {str(one): code for one in chosen if (code := own_code(one))}
+        layouts = [table.layout for scheme in self.schemes for table in scheme.tables]
+        merged = {str(one): one.fingerprint for one in layouts if one.fingerprint}
+        return {str(one): code for one in chosen if (code := own_code(one))} | merged
 
     def contests_under(self, scheme: Scheme) -> tuple[Contest, ...]:
         """Return what is measured under one scheme."""

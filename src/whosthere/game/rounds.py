@@ -172,6 +172,11 @@ class Game(ABC):
 
     name: ClassVar[str]
 
+    @property
+    def draws_uniformly(self) -> bool:
+        """Whether all groups of a size are equally likely, as attacks assume."""
+        return True
+
     @abstractmethod
     def tasks(self, plan: Plan) -> tuple[Task, ...]:
         """Cut the rounds of a plan into blocks, so that all settings grow at the same pace."""

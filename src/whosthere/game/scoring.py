@@ -118,7 +118,9 @@ def score_task(
         for i, drawn in block.items():
             if i in compared:
                 tables = zip(drawn.publication.tables, task.scheme.tables, strict=True)
-                kept += [_left_to_publish(one, how.layout, population) for one, how in tables]
+                left = [_left_to_publish(one, how.layout, population) for one, how in tables]
+                # Of several tables, whoever wants the pattern takes the one that shows it best.
+                kept.append(max(left, key=lambda one: one["pattern_correlation"] or 0.0))
             at_work = [one for one, own in zip(players, of_players, strict=True) if i in own]
             rows += _scores(at_work, drawn, i)
             about: dict[str, Any] = {}
@@ -174,8 +176,10 @@ def _left_to_publish(
     published: Ints32 | Floats = table.release.people
     truth = table.truth
     if layout != ORDINARY:
-        published = layout.spread(table.release.people, population.tested.epochs.n)
-        truth = population.tested.counts(table.group.rows)
+        covered = population.under(layout.in_finest_cells).tested
+        published = layout.spread(table.release.people, covered.epochs.n)
+        covered = covered if table.stays is None else table.stays.within(covered)
+        truth = covered.counts(table.group.rows)
     found = utility(published, truth)
     return {
         "visits_kept": found.visits_kept,

@@ -25,35 +25,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """One release of an audit, and everything that the audit knows of it; people are rows.
-
-    Attributes
-    ----------
-    target, mechanism, group_size, number
-        Whose membership is asked, what is done to the counts of how many people, and the number of
-        the release, as in `AuditResult.scores`.
-    label
-        Whether the target is in; in a control round, whether a stand-in takes the place.
-    publication, release
-        What is published, with the group, its true counts and the noise; what an attacker sees.
-    others
-        The m - 1 people who are in besides the target, or besides whoever is in its place.
-    pool, reference, traces
-        Who may be in besides the target; whose traces an attacker may have; everybody in the tested
-        time.
-    """
+    """One release of an audit, and everything that the audit knows of it; people are rows."""
 
     target: int
     mechanism: str
     group_size: int
     number: int
+    """Whose membership is asked, what is done to the counts of how many people, and the number of
+    the release, as in `AuditResult.scores`."""
     label: bool
+    """Whether the target is in; in a control round, whether a stand-in takes the place."""
     publication: Publication = field(repr=False)
+    """What is published, with the group, its true counts and the noise."""
     release: Release = field(repr=False)
+    """What an attacker sees."""
     others: NDArray[np.int64] = field(repr=False)
+    """The m - 1 people who are in besides the target, or besides whoever is in its place."""
     pool: NDArray[np.int64] = field(repr=False)
+    """Who may be in besides the target."""
     reference: NDArray[np.int64] = field(repr=False)
+    """Whose traces an attacker may have."""
     traces: Traces = field(repr=False)
+    """Everybody in the tested time."""
     _rounds: TargetRounds = field(repr=False)
     _drawn: GameRound = field(repr=False)
     _player: Callable[[Contest], Player] = field(repr=False)

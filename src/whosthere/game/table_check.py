@@ -28,6 +28,7 @@ from whosthere.game.leaks import LEAST_TERM, leaks_of_people
 from whosthere.inference.finding import Finding
 from whosthere.inference.metrics import pooled_auc, tpr_at_fpr
 from whosthere.inference.scores import RULED_OUT
+from whosthere.privacy.step import WITHHELD
 from whosthere.seeds import check_seed, generator
 
 if TYPE_CHECKING:
@@ -77,25 +78,17 @@ BANDS = (Visits(3, 5), Visits(8, 12), Visits(18, 24), Visits(35, 50))
 
 @dataclass(frozen=True, eq=False)
 class TableCheck:
-    """How well people would be found in a table, as an estimate without a verdict.
-
-    Attributes
-    ----------
-    release
-        The table, with what is public about it.
-    findings
-        The AUC over everybody and the TPR at 1 % FPR for each number of visits, which stands in
-        `setting`. Intervals are those of the simulation alone.
-    leaks
-        Where and when people are found, with the columns `whosthere.game.leaks.LEAKS`.
-    notes
-        What a reader must know of how the table was read, in sentences.
-    """
+    """How well people would be found in a table, as an estimate without a verdict."""
 
     release: Release
+    """The table, with what is public about it."""
     findings: tuple[Finding, ...]
+    """The AUC over everybody and the TPR at 1 % FPR for each number of visits, which stands in
+    `setting`. Intervals are those of the simulation alone."""
     leaks: pl.DataFrame
+    """Where and when people are found, with the columns `whosthere.game.leaks.LEAKS`."""
     notes: tuple[str, ...] = ()
+    """What a reader must know of how the table was read, in sentences."""
 
     def to_json(self) -> dict[str, Any]:
         """Return everything but the leaks as a JSON object."""
@@ -119,17 +112,26 @@ def check_table(release: Release, visits: Sequence[Visits] = BANDS, *, seed: int
     rng = generator(check_seed(seed), "check")
     if not release.mechanism.has_law:
         raise InputError("no law is known of a mechanism of your own", fix="Audit it instead")
+    held = release.mechanism.withheld
+    told = held is not None and held.lowest > 0 and (release.values == WITHHELD).any()
+    if not told and not (release.values > 0).any():
+        raise InputError(
+            "no count is shown, so nothing tells how many people there are",
+            fix="Give a table with counts above 0",
+        )
+    visits = list(dict.fromkeys(visits))
     rates = fit_rates(release).dense()
     total = float(rates.sum())
-    chosen = [one for one in visits if one.most <= min(_SHARE_OF_ONE * total, rates.size / _ROOM)]
+    chosen = [one for one in visits if _can_be_made(one.most, rates)]
     if not chosen:
         raise InputError(
-            f"the table holds about {total:,.0f} visits in {rates.size:,} cells, too few to say "
-            f"anything about people with {visits[0]} of them",
+            f"the table holds about {total:,.0f} visits, too few, or in too few of its "
+            f"{rates.size:,} cells, to say anything about people with {visits[0]} of them",
             fix="Give smaller numbers of visits (`visits`)",
         )
     notes = tuple(
-        f"Nothing is said about people with {one} visits: the table holds about {total:,.0f} in all"
+        f"Nothing is said about people with {one} visits: the table holds about {total:,.0f} in "
+        "all, or in too few cells"
         for one in visits
         if one not in chosen
     )
@@ -147,6 +149,13 @@ def check_table(release: Release, visits: Sequence[Visits] = BANDS, *, seed: int
     people = _joined(release, [one[2] for one in trials])
     leaks = leaks_of_people(people, np.concatenate([one[3] for one in trials]), "check")
     return TableCheck(release, tuple(findings), leaks, notes)
+
+
+def _can_be_made(n: int, rates: Floats) -> bool:
+    """Tell whether people can make n visits to different cells, and are few of all there."""
+    share = rates / rates.sum()
+    distinct = -np.expm1(_ROOM * n * np.log1p(-np.minimum(share, 1 - 1e-9))).sum()
+    return bool(n <= _SHARE_OF_ONE * rates.sum() and distinct >= _ROOM / 2 * n)
 
 
 def _pair(
@@ -215,7 +224,7 @@ def _traces(release: Release, lengths: Ints64, cells: Any) -> Traces:  # noqa: A
 
 
 def _joined(release: Release, several: Sequence[Traces]) -> Traces:
-    lengths = np.concatenate([one.visits_per_user() for one in several])
+    lengths = np.concatenate([np.diff(one.indptr) for one in several])
     return _traces(release, lengths, np.concatenate([one.cells for one in several]))
 
 

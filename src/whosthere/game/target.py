@@ -17,7 +17,8 @@ from whosthere.adversary.attacks import (
     NotApplicableError,
     PastRelease,
 )
-from whosthere.adversary.attacks.base import OF_ONE_RELEASE, View
+from whosthere.adversary.attacks.base import OF_ONE_RELEASE, SAYS_NOTHING, View
+from whosthere.adversary.knowledge import KnownVisits
 from whosthere.arrays import own
 from whosthere.data.clusters import Clusters, DrawGroup, draw_group
 from whosthere.data.floor import rounded_up
@@ -25,8 +26,9 @@ from whosthere.data.traces import Group
 from whosthere.game.checks import Checks
 from whosthere.game.optimum import Candidates, optimal_scores
 from whosthere.game.rounds import Game, GameRound, Player, Rounds, Task
+from whosthere.privacy.cell_key import people_keys
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.publish import Publication, publish_table
+from whosthere.privacy.publish import Publication, Stays, publish_table
 from whosthere.seeds import derived_seed, generator
 
 if TYPE_CHECKING:
@@ -41,23 +43,40 @@ if TYPE_CHECKING:
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import PublishedTable
     from whosthere.privacy.release import Release
+    from whosthere.privacy.scheme import Layout, Scheme
 
 
 @dataclass(frozen=True)
 class TargetGame(Game):
     """Each target has a task under each scheme; every other test round holds the target.
 
-    `groups` draws the others where they are not drawn uniformly. Whoever is in the target's place
-    is drawn uniformly from all who are left: so the target is as likely to be in, whoever the
-    others are, and the best test is the same.
+    `groups` draws the others where they are not drawn uniformly. In a series of tables, the share
+    `turnover` of the others is replaced from each table to the next, by people who were in none.
+    Whoever is in the target's place is in all tables as the target would be, and is drawn uniformly
+    from all who are left: so the target is as likely to be in, whoever the others are, and the best
+    test is the same.
     """
 
     groups: DrawGroup | None = None
+    turnover: float = 0.0
     name: ClassVar[str] = "target"
+
+    @property
+    def draws_uniformly(self) -> bool:
+        return self.groups is None
+
+    def replaced(self, scheme: Scheme) -> int:
+        """Return how many of the others are replaced from each table to the next."""
+        return max(round(self.turnover * (scheme.group_size - 1)), 1) if self.turnover else 0
+
+    def people_in(self, scheme: Scheme) -> int:
+        """Return how many people a publication holds, those who come and go included."""
+        times = scheme.tables[0].layout.times or 1
+        return scheme.group_size + (times - 1) * self.replaced(scheme)
 
     def __str__(self) -> str:
         if self.groups is None:
-            return self.name
+            return f"{self.name}(turnover={self.turnover:g})" if self.turnover else self.name
         # Not where a function is in memory, which differs between runs.
         named = getattr(self.groups, "__qualname__", type(self.groups).__qualname__)
         by = self.groups if isinstance(self.groups, Clusters) else named
@@ -71,6 +90,8 @@ class TargetGame(Game):
 
 
 TARGET_GAME = TargetGame()
+ANYTHING = KnownVisits(np.zeros(1, np.int32))
+"""Stands for the visits of somebody without any, of whom no attack says anything."""
 
 
 class TargetRounds(Rounds):
@@ -85,6 +106,12 @@ class TargetRounds(Rounds):
     def groups(self) -> DrawGroup | None:
         """What draws the others, if they are not drawn uniformly."""
         return self.plan.game.groups if isinstance(self.plan.game, TargetGame) else None
+
+    @property
+    def people_in_all(self) -> int:
+        """How many people a publication holds, those who come and go included."""
+        game, scheme = self.plan.game, self.task.scheme
+        return game.people_in(scheme) if isinstance(game, TargetGame) else scheme.group_size
 
     @cached_property
     def tables(self) -> tuple[TargetTable, ...]:
@@ -145,14 +172,39 @@ class TargetRounds(Rounds):
             rows = np.append(rng.choice(people, m - 1, replace=False), last)
         else:
             rows = rng.choice(people, m, replace=False)
-        made = self._published(role, i, rows, window, rng)
+        stays = self._stays(role, i, rows, people)
+        if stays is not None:
+            rows = stays.rows
+        made = self._published(role, i, rows, window, rng=rng, stays=stays)
         return GameRound(made, {self.target: put_in is None or i % 2 == 0}, (role, i))
+
+    def _stays(
+        self, role: str, i: int, rows: NDArray[np.int64], people: NDArray[np.int64]
+    ) -> Stays | None:
+        """Replace some of the others from each table to the next; the last one stays.
+
+        A series is the beginning of every longer one.
+        """
+        m, n = rows.size, self.people_in_all
+        if n == m:
+            return None
+        layout, rng = self.task.scheme.tables[0].layout, self.rng(f"{role} turnover", m, i)
+        times, new = layout.times or 1, rng.permutation(np.setdiff1d(people, rows))[: n - m]
+        first, until = np.zeros(n - 1, np.int64), np.full(n, times)
+        first[m - 1 :] = np.repeat(np.arange(1, times), new.size // (times - 1))
+        for table in range(1, times):
+            there = np.flatnonzero((first < table) & (until[:-1] == times))
+            until[rng.choice(there, new.size // (times - 1), replace=False)] = table
+        everybody = np.concatenate([rows[:-1], new, rows[-1:]])
+        return Stays(own(everybody, np.int64), np.append(first, 0), until, layout.every)
 
     def older(self, drawn: GameRound) -> Publication:
         """Publish the people of a round in the time before it, or else in its own once more."""
         role, i = drawn.key
         rows = drawn.publication.tables[0].group.rows
-        return self._published(f"older {role}", i, rows, 0, self.rng("older", i))
+        stays = drawn.publication.tables[0].stays
+        rng = self.rng("older", i)
+        return self._published(f"older {role}", i, rows, 0, rng=rng, stays=stays)
 
     def _published(
         self,
@@ -160,7 +212,9 @@ class TargetRounds(Rounds):
         i: int,
         rows: NDArray[np.int64],
         window: int | None,
+        *,
         rng: np.random.Generator,
+        stays: Stays | None,
     ) -> Publication:
         """Publish some people in the tested time or a window of the past."""
         scheme = self.task.scheme
@@ -170,11 +224,14 @@ class TargetRounds(Rounds):
             noise = self.rng(f"{role} noise", *scheme.key, i)
         if any(mechanism.bounds_visits for mechanism in scheme.mechanisms):
             bounding = self.rng(f"{role} bounding", *scheme.key, i)
-        made = []
+        made, keys = [], None
+        if len(self.tables) > 1 and noise is not rng:
+            # The same people have the same keys in all tables.
+            keys = people_keys(rows.size, self.rng(f"{role} keys", *scheme.key, i))
         for table in self.tables:
             traces = table.traces if window is None else table.people.past[window]
-            group = Group(traces, own(rows, np.int64))
-            made.append(publish_table(group, table.mechanism, bounding=bounding, noise=noise))
+            group, how = Group(traces, own(rows, np.int64), keys), table.mechanism
+            made.append(publish_table(group, how, bounding=bounding, noise=noise, stays=stays))
         return Publication(tuple(made))
 
     def players(self, contests: Iterable[Contest]) -> Iterator[Player]:
@@ -191,9 +248,22 @@ class TargetRounds(Rounds):
         return Player(contest, fit(None))
 
     @cached_property
-    def _known(self) -> Callable[[Knowledge], list[Known]]:
-        """What is known of the target over each table, by rule, and the same for all attacks."""
-        return cache(lambda rule: [table.knowledge(rule) for table in self.tables])
+    def known(self) -> Callable[[Knowledge], list[Known]]:
+        """What is known of the target over each table, by rule, and the same for all attacks.
+
+        It is drawn once, over the regions and epochs of the traces.
+        """
+        return cache(self._known)
+
+    def _known(self, rule: Knowledge) -> list[Known]:
+        # All tables cover the same time.
+        finest = self.population.under(self.tables[0].layout.in_finest_cells).tested
+        trace = finest.trace(self.target)
+        if not trace.size:
+            return [ANYTHING for _ in self.tables]
+        drawn = rule.of(trace, finest.epochs.n, self.rng("knowledge"))
+        known = drawn.weighed(trace, finest.added(self.target))
+        return [known.over(table.layout.all_at_once, finest) for table in self.tables]
 
     def _fitted(self, contest: Contest, drawn: GameRound | None) -> dict[int, FittedAttack]:
         """Fit an attack to the target, and to a round if it has something of that."""
@@ -203,9 +273,12 @@ class TargetRounds(Rounds):
         key = *self.task.scheme.key, specs.content(rule), attack.name
         seed = derived_seed(self.plan.seed, "attack", self.target, *key)
         views = [
-            View(table.facts, known, table.auxiliary(attack.uses, drawn))
-            for table, known in zip(self.tables, self._known(rule), strict=True)
+            View(table.facts, known, table.auxiliary(attack.uses, drawn), table.layout)
+            for table, known in zip(self.tables, self.known(rule), strict=True)
         ]
+        if not any(table.traces.trace(self.target).size for table in self.tables):
+            attack.check_tables(views)
+            return {self.target: SAYS_NOTHING}
         return {self.target: attack.fit_tables(views, seed=seed)}
 
     def optima(self, drawn: Mapping[int, GameRound]) -> dict[int, dict[int, float | None]]:
@@ -240,10 +313,15 @@ class TargetTable:
         """What is done to its counts."""
         return self.rounds.task.scheme.tables[self.place].mechanism
 
+    @property
+    def layout(self) -> Layout:
+        """Which cells it has."""
+        return self.rounds.task.scheme.tables[self.place].layout
+
     @cached_property
     def people(self) -> Population:
         """Everybody, over the cells of the table."""
-        return self.rounds.population.under(self.rounds.task.scheme.tables[self.place].layout)
+        return self.rounds.population.under(self.layout)
 
     @property
     def traces(self) -> Traces:
@@ -254,13 +332,6 @@ class TargetTable:
     def facts(self) -> Facts:
         """What is public about the table."""
         return Facts.of(self.traces, self.rounds.task.scheme.group_size, self.mechanism)
-
-    def knowledge(self, rule: Knowledge) -> Known:
-        """Return what the attacker knows of the target."""
-        target, rng = self.rounds.target, self.rounds.rng("knowledge")
-        trace = self.traces.trace(target)
-        known = rule.of(trace, self.traces.epochs.n, rng)
-        return known.weighed(trace, self.traces.added(target))
 
     def auxiliary(self, uses: frozenset[str], drawn: GameRound | None = None) -> Auxiliary:
         """Return what else an attack has: the parts that it uses, and no other.
@@ -318,6 +389,8 @@ class TargetTable:
         pool = self.rounds.pool
         cells = self.traces.trace(self.rounds.target)
         visitors = self.traces.counts(pool).reshape(-1)[cells]
+        if not cells.size:
+            return 0.0
         absent = 1 - visitors / pool.size
         return float(np.mean(absent ** (self.rounds.task.scheme.group_size - 1)))
 

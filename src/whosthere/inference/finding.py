@@ -11,38 +11,29 @@ from whosthere.inference.vocabulary import MUST_BE
 
 @dataclass(frozen=True)
 class Finding:
-    """A metric of one attack in one setting.
-
-    Attributes
-    ----------
-    setting, attack, metric
-        What was measured; the metrics' names and meanings are in `whosthere.inference.vocabulary`.
-    estimate, low, high, standard_error
-        The value and its 95 % confidence interval; None where the sample cannot resolve it. Only
-        means over targets have a standard error.
-    n_targets, n_in, n_out
-        How many people, and how many releases with and without them, it rests on.
-    note
-        Why there is no value, or what else a reader must know.
-    low_to_decide, high_to_decide
-        The ends that a verdict looks at, at the error that a look may spend
-        (`whosthere.inference.looks`). The lower one holds for all attacks and limits of a setting
-        together. None for what no policy can limit, and where the sample cannot resolve it.
-    """
+    """A metric of one attack in one setting."""
 
     setting: str
     attack: str
     metric: str
+    """What was measured; `whosthere.inference.vocabulary` has the names and meanings of metrics."""
     estimate: float | None
     low: float | None
     high: float | None
+    """The value and its 95 % confidence interval; None where the sample cannot resolve it."""
     n_targets: int
     n_in: int
     n_out: int
+    """How many people, and how many releases with and without them, it rests on."""
     note: str | None = None
+    """Why there is no value, or what else a reader must know."""
     standard_error: float | None = None
+    """Only means over targets have one."""
     low_to_decide: float | None = None
     high_to_decide: float | None = None
+    """The ends that a verdict looks at, at the error that a look may spend
+    (`whosthere.inference.looks`). The lower one holds for all attacks and limits of a setting
+    together. None for what no policy can limit, and where the sample cannot resolve it."""
 
     @property
     def at_least(self) -> float:

@@ -35,11 +35,9 @@ def lower_bound(values: Floats, unseen: float, tail: float) -> float:
     if np.ptp(values) == 0 or least == values.max():
         return float(shifted)
     distinct, repeats = np.unique(np.append(values, least), return_counts=True)
-
-    def too_likely(bound: float) -> float:
-        return _chance_below(distinct - bound, repeats) - tail
-
-    return float(brentq(too_likely, least, mean, xtol=1e-8))
+    return float(
+        brentq(lambda end: _chance_below(distinct - end, repeats) - tail, least, mean, xtol=1e-8)
+    )
 
 
 def upper_bound(values: Floats, unseen: float, tail: float) -> float:

@@ -83,12 +83,9 @@ def glossary(names: Iterable[str]) -> list[tuple[str, str]]:
     They are names of metrics, or of what takes the place of an attack. Repeated ones are explained
     once.
     """
-    return [_entry(name) for name in dict.fromkeys(names)]
-
-
-def _entry(name: str) -> tuple[str, str]:
-    if name in _TEXTS["not_attacks"]:
-        return name, _TEXTS["not_attacks"][name]
-    if name not in METRICS:
+    known = {name: (one.words, one.explanation) for name, one in METRICS.items()}
+    known |= {name: (name, said) for name, said in _TEXTS["not_attacks"].items()}
+    wanted = dict.fromkeys(names)
+    for name in wanted.keys() - known.keys():
         raise InputError(f"there is no metric {name!r}", fix=suggestion(name, METRICS))
-    return METRICS[name].words, METRICS[name].explanation
+    return [known[name] for name in wanted]

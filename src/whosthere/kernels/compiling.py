@@ -17,14 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _Loop = TypeVar("_Loop", bound="Callable[..., Any]")
-_njit: Any = numba.njit
+_njit: Callable[..., Callable[[_Loop], _Loop]] = numba.njit
 
 
 def kernel(*, fastmath: bool = False) -> Callable[[_Loop], _Loop]:
     """Compile what Python calls: once, kept on the disk, and without the interpreter's lock."""
-    made: Callable[[_Loop], _Loop]
-    made = _njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=fastmath)
-    return made
+    return _njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=fastmath)
 
 
 @contextmanager
@@ -53,7 +51,5 @@ def part(*, once: bool = False, fastmath: bool = False) -> Callable[[_Loop], _Lo
     What is called `once` is written into its caller, which saves compiling it twice. Only there
     would `fastmath` get lost.
     """
-    made: Callable[[_Loop], _Loop]
     inline = "always" if once else "never"
-    made = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, inline=inline, fastmath=fastmath)
-    return made
+    return _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, inline=inline, fastmath=fastmath)

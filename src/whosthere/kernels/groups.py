@@ -28,7 +28,7 @@ LINE = 64
 _WORDS = LINE // 8
 # Cells counted together: their lanes stay in the processor's second cache.
 _TILE = 20_480
-# The word of a key that noise is drawn by: no group has this number.
+# The word of a key that the noise of the first table is drawn by: no group has such a number.
 _NOISE = np.int64(-1)
 
 
@@ -46,6 +46,7 @@ def publish_groups(
     bounds: Ints64,
     changed: Ints32,
     changes: Ints32,
+    table: int = 0,
 ) -> bool:
     """Fill in published counts of groups of m people; return whether all of them fit in.
 
@@ -54,27 +55,20 @@ def publish_groups(
     the last of its people. Both groups of a pair share all random numbers. So they differ at most
     where either the target or the one replaced was.
 
-    Parameters
-    ----------
-    indptr, cells, target
-        Compressed rows of at least m people to choose from; cells of the target, who is none of
-        them, sorted.
-    first, stop
-        The groups to make; the first is a multiple of the number of lanes.
-    lanes
-        Room for the lanes of everybody, shape (n_people, n_lanes), `LINE` bytes for each of them.
-        The type holds the number of all people who visited a cell, the target included.
-    published
-        Shape (n_cells, n_groups); the columns of these groups are filled in.
-    bounds, changed, changes
-        Pair ``first + i`` differs in the cells ``changed[bounds[i] : bounds[i + 1]]`` by as much as
-        `changes` says; filled in. There must be room for target and longest row in each pair.
+    There are compressed rows of at least m people to choose from, and the cells of the target, who
+    is none of them, sorted. Groups `first` to `stop` are made; the first is a multiple of the
+    number of lanes, and their columns of `published` are filled in, shape (n_cells, n_groups).
+    `lanes` is room for those of everybody, shape (n_people, n_lanes), `LINE` bytes each, of a type
+    that holds the number of all people who visited a cell, the target included. Pair ``first + i``
+    differs in the cells ``changed[bounds[i] : bounds[i + 1]]`` by as much as `changes` says; these
+    are filled in, and must have room for target and longest row in each pair. Of several tables of
+    the same groups, each has noise of its own, by its number (`table`).
     """
     (n_people, n_lanes), n_cells = lanes.shape, published.shape[0]
     paired = bounds.size > 0
     counts = np.empty((min(_TILE, n_cells), n_lanes), lanes.dtype)
     people, last = np.empty(n_people, np.int32), np.empty(n_lanes, np.int32)
-    noise_key = np.uint64(random_word(key, _NOISE))
+    noise_key = np.uint64(random_word(key, _NOISE - table))
     most = np.iinfo(published.dtype).max
     for begin in range(first, stop, n_lanes):
         end = min(begin + n_lanes, stop)

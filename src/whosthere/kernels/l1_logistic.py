@@ -249,20 +249,11 @@ def minimise(
 ) -> Floats:
     """Minimise ``sum |w| + c * loss`` over the weights of a few features, in place.
 
-    Newton steps on the smooth part, each shortened until the objective falls enough. Returns the
-    margins, shape (n_samples,).
-
-    Parameters
-    ----------
-    x
-        Features as rows, shape (n_features, n_samples). All sums over samples are done in their
-        precision: single precision knows a violation to about 1e-5.
-    signs
-        +1 or -1 for each sample.
-    w
-        Where to start, shape (n_features,); the result when done.
-    tolerance
-        Largest violation of the optimality conditions, which are about 1 in size.
+    Newton steps on the smooth part, each shortened until the objective falls enough. Features are
+    the rows of `x`, shape (n_features, n_samples). All sums over samples are done in their
+    precision: single precision knows a violation to about 1e-5. `signs` are +1 or -1, and `w` is
+    where to start, and the result when done. Optimality conditions, which are about 1 in size, are
+    violated by the tolerance at most. Returns the margins, shape (n_samples,).
     """
     n = signs.size
     margins = _combined(w, x, n)

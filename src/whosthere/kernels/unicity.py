@@ -117,8 +117,7 @@ def _guide(cumulated: Floats) -> Ints32:
     """Return the first index that random numbers of each leading part may stand for."""
     n = _ENTRIES_PER_WEIGHT * cumulated.size
     first = np.searchsorted(cumulated, np.arange(n) / n * cumulated[-1], side="right")
-    guide: Ints32 = np.minimum(first, cumulated.size - 1).astype(np.int32)
-    return guide
+    return np.asarray(np.minimum(first, cumulated.size - 1), np.int32)
 
 
 @kernel()

@@ -10,6 +10,7 @@ import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from whosthere._version import __version__
+from whosthere.adversary.attacks import TrainedAttack
 from whosthere.auditing.manifest import json_object
 from whosthere.data.files import new_file
 from whosthere.display import counted, told
@@ -192,6 +193,7 @@ def _templates() -> Environment:
     made.filters["plain"] = _plain
     made.globals |= {"notes_on": notes_on, "short": _SHORT}
     made.globals |= {"statuses": list(Status), "version": __version__}
+    made.globals["threshold"] = TrainedAttack.threshold
     return made
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
+from whosthere.adversary.attacks import TrainedAttack
 from whosthere.auditing.choices import whole_numbers
 from whosthere.auditing.manifest import fingerprint, json_object, only_one, write_json
 from whosthere.auditing.policy import Policy
@@ -201,6 +202,8 @@ def _record_of(dataset: Dataset, given: Path | None, *, seed: int) -> dict[str, 
         "minimum visits": dataset.min_visits,
         "reference size": dataset.reference_size or "the usual",
         "visits a day": dataset.max_visits,
+        # Accuracies by another rule would not compare.
+        "threshold": TrainedAttack.threshold,
         "seed": seed,
     }
 

@@ -8,6 +8,7 @@ Shilov, Guépin and de Montjoye (2024, arXiv 2412.20456) says; its formulas were
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -15,19 +16,22 @@ import numpy as np
 from whosthere import kernels, specs
 from whosthere.adversary import attacks
 from whosthere.adversary.attacks import Answer, Attack, Auxiliary, FittedAttack, TrainedAttack
-from whosthere.adversary.attacks.trained import Untuned, sampler_over
+from whosthere.adversary.attacks.trained import Untuned, habits, sampler_over
 from whosthere.adversary.classifiers import L1, classifier, moments
-from whosthere.adversary.groups import GroupSampler
+from whosthere.adversary.groups import Aggregates, FeaturesOfTables, GroupSampler
 from whosthere.adversary.knowledge import Known, KnownRegions, Regions
-from whosthere.adversary.marginals import LEAST_MEAN, Marginals, estimate_mean
-from whosthere.adversary.synthetic import UnicityModel, parse_activity
+from whosthere.adversary.marginals import LEAST_MEAN, Marginals, empirical, estimate_mean
+from whosthere.adversary.synthetic import Exponential, SamePeople, UnicityModel, parse_activity
 from whosthere.data.cells import region_of
+from whosthere.privacy.step import Correction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from whosthere.adversary.attacks.trained import Tables
+    from whosthere.adversary.groups import Sampling
     from whosthere.data.traces import Traces
     from whosthere.kernels.count_matrix import CountMatrix
     from whosthere.privacy.facts import Facts
@@ -55,6 +59,28 @@ class ForkedSampler(GroupSampler):
         return (drawn[i % len(drawn)] for i in range(n))
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class GuessingSampler(GroupSampler):
+    """Guesses the target's visits anew for every two groups."""
+
+    guessed: Callable[[], NDArray[np.int32]] = lambda: np.empty(0, np.int32)
+
+    def sample(
+        self,
+        n: int,
+        sampling: Sampling,
+        rng: np.random.Generator,
+        *,
+        cells: NDArray[np.int64] | None = None,
+    ) -> Aggregates:
+        made = []
+        for _ in range(n // 2):
+            one = GroupSampler(self.reference, self.guessed(), self.group_size, self.mechanism)
+            made.append(one.sample(2, sampling, rng, cells=cells))
+        counts = np.concatenate([one.counts.dense() for one in made])
+        return Aggregates(kernels.CountMatrix.single(counts.T.copy()), np.arange(n) % 2 == 0)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PooledL1(L1):
     """Standardises by groups to learn from and groups to tune on together."""
@@ -78,18 +104,25 @@ class _AsCoded(TrainedAttack):
     noise: Literal["fresh", "reused"] = specs.parameter(
         specs.OneOf(("fresh", "reused")), "whether every group has its own", default="fresh"
     )
+    guess: Literal["once", "anew"] = specs.parameter(
+        specs.OneOf(("once", "anew")), "how often the target's visits are guessed", default="once"
+    )
 
     def _refuse_slips(self) -> None:
         """Take the name of the usual attack, which it is with nothing chosen."""
 
     def learn(
-        self, reference: Traces, facts: Facts, knowledge: Known, rng: np.random.Generator
+        self, references: Sequence[Traces], tables: Tables, rng: np.random.Generator
     ) -> Untuned:
-        if not self.leak and self.noise == "fresh":
-            return super().learn(reference, facts, knowledge, rng)
+        if not self.leak and self.noise == "fresh" and self.guess == "once":
+            return super().learn(references, tables, rng)
+        [reference], [(facts, knowledge, _)] = references, tables
         sampler = sampler_over(reference, facts, knowledge, rng)
+        parts = sampler.reference, sampler.target, sampler.group_size, sampler.mechanism
+        if self.guess == "anew":
+            guessed = partial(knowledge.believed_trace, lambda: habits(reference), rng)
+            sampler = GuessingSampler(*parts, guessed=guessed)
         if self.noise == "reused":
-            parts = sampler.reference, sampler.target, sampler.group_size, sampler.mechanism
             sampler = ForkedSampler(*parts, seed=int(rng.integers(2**32)))
         features = sampler.features
         lessons = sampler.sample(self.groups, self.sampling, rng)
@@ -98,7 +131,7 @@ class _AsCoded(TrainedAttack):
         pooled = PooledL1(also=features.matrix(trial.counts)) if self.leak else self.classifier
         decision = classifier(pooled).fit(features.matrix(lessons.counts), lessons.labels)
         symbols = trial.counts.dense()[:, features.cells(decision.cells)]
-        return Untuned.of(decision, features, symbols, trial.labels)
+        return Untuned.of(decision, FeaturesOfTables((features,)), [symbols], trial.labels)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,14 +148,45 @@ class ZeroKnowledge(_AsCoded, attacks.ZeroKnowledge):
         "how marginals are estimated",
         default="paper",
     )
+    search: Literal["settled", "five-rounds"] = specs.parameter(
+        specs.OneOf(("settled", "five-rounds")),
+        "where the search for the mean ends",
+        default="settled",
+    )
+    visits: float = specs.parameter(
+        specs.NUMBER, "how many visits are made up for each one that was found", default=1.0
+    )
 
     def estimated(self, release: Release, rng: np.random.Generator) -> Marginals:
-        if self.marginals != "uniform":
-            return super().estimated(release, rng)
+        if self.marginals == "uniform":
+            found = self._uniform(release, rng)
+        else:
+            found = super().estimated(release, rng)
+        if self.search == "five-rounds":
+            found = replace(found, mean_visits=mean_in_five_rounds(release, found, rng))
+        return replace(found, mean_visits=found.mean_visits * self.visits)
+
+    def _uniform(self, release: Release, rng: np.random.Generator) -> Marginals:
         space, time = (np.full(n, 1 / n) for n in release.counts.shape)
         shape = parse_activity(self.activity, LEAST_MEAN)
         model = UnicityModel(space, time, shape, release.regions, release.epochs)
         return Marginals(space, time, estimate_mean(release, model, rng=rng))
+
+
+def mean_in_five_rounds(release: Release, found: Marginals, rng: np.random.Generator) -> float:
+    """Search for the mean as the authors' code does: in steps of twice the difference, five times.
+
+    Under suppression alone, it compares how many cells are not 0; otherwise, all visits.
+    """
+    mechanism, m = release.mechanism, release.group_size
+    size = np.sum if mechanism.correction is Correction.STRETCH else np.count_nonzero
+    shape = Exponential(LEAST_MEAN)
+    model = UnicityModel(found.space, found.time, shape, release.regions, release.epochs)
+    people, mean = SamePeople(model, m, rng), empirical(release).mean_visits
+    for _ in range(5):
+        imitated = mechanism.apply(people.counts(mean), m, rng)
+        mean = max(mean + 2 * float(size(release.counts) - size(imitated)) / m, 0.0)
+    return mean
 
 
 @dataclass(frozen=True, eq=False)

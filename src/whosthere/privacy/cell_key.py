@@ -4,8 +4,8 @@ Each person has a secret key. The keys of the people in a cell, added up, decide
 count's row is taken. So nothing is learnt from asking for the same cell twice, and somebody who is
 alone in thirty cells draws once, and not thirty times.
 
-Here keys are fractions of 1, added up modulo 1, and drawn anew for each publication: an attacker
-knows none of them.
+Here keys are fractions of 1, added up modulo 1, and drawn anew for each publication, once for all
+of its tables: an attacker knows none of them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from whosthere.errors import FileError, SpecError
 from whosthere.privacy.exact_sampling import fair_words
 from whosthere.privacy.shapes import ChanceTable, Choices
 from whosthere.privacy.step import Span
-from whosthere.specs import NUMBER, WHOLE, Spelled, check_integer, check_positive, parameter
+from whosthere.specs import POSITIVE, Spelled, at_least, parameter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 _KEYS = 2**32
 # Rows of a table are right if their chances add up to 1 within this.
 _ROUNDING = 1e-6
-_MOST_CHANGE = 1000
+_MOST_CHANGE, _MOST_COUNT = 1000, 10_000
+# No publisher is near this, and far beyond it rows of the largest entropy are hard to find.
+_MOST_D = 100
 
 
 class Changes(NamedTuple):
@@ -65,6 +67,11 @@ class Changes(NamedTuple):
         return np.where(wide < n, wide, n - self.again + (wide - n) % self.again)
 
 
+def people_keys(n: int, rng: np.random.Generator | None) -> NDArray[np.integer]:
+    """Draw the secret keys of n people; without a generator, securely."""
+    return fair_words(n) >> np.uint64(32) if rng is None else rng.integers(0, _KEYS, n)
+
+
 class KeyedTable(ChanceTable):
     """A step whose chances are drawn by the keys of the people in a cell."""
 
@@ -87,8 +94,7 @@ class KeyedTable(ChanceTable):
     def draw_for(
         self, people: Group, shape: tuple[int, ...], rng: np.random.Generator | None
     ) -> Draw:
-        n = people.n_users
-        keys = fair_words(n) >> np.uint64(32) if rng is None else rng.integers(0, _KEYS, n)
+        keys = people_keys(people.n_users, rng) if people.keys is None else people.keys
         at, sizes = people.visits()
         cells = people.everybody.cells[at]
         sums = np.bincount(cells, np.repeat(keys.astype(np.float64), sizes), math.prod(shape))
@@ -103,23 +109,27 @@ class CellKey(KeyedTable):
     `v` that leave no result from 1 to `js`, as the R package ptable makes them. 0 stays 0.
     """
 
-    d: int = parameter(WHOLE, "largest change of a count")
-    v: float = parameter(NUMBER, "variance of the change")
-    js: int = parameter(WHOLE, "no result from 1 to this number", default=0)
+    d: int = parameter(at_least(1), "largest change of a count")
+    v: float = parameter(POSITIVE, "variance of the change")
+    js: int = parameter(at_least(0), "no result from 1 to this number", default=0)
 
     name: ClassVar[str] = "cell-key"
     example: ClassVar[str] = "cell-key(d=5, v=3, js=2)"
     summary: ClassVar[str] = "change counts by keys of the people in a cell, keeping the mean"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "d", check_integer(self.d, "d", least=1))
-        object.__setattr__(self, "v", check_positive(self.v, "v"))
-        object.__setattr__(self, "js", check_integer(self.js, "js", least=0))
-        if self.d > _MOST_CHANGE:
-            raise SpecError(f"d must be at most {_MOST_CHANGE}, not {self.d}")
+        super().__post_init__()
+        if self.d > _MOST_D:
+            raise SpecError(f"d must be at most {_MOST_D}, not {self.d}")
         if self.js >= self.d:
             raise SpecError("js must be below d", fix="Use a larger d, or a smaller js")
-        _ = self.changes
+        # A count n of 1 to js goes down by n or up by js + 1 - n, or by more.
+        least = (self.js + 1) ** 2 // 4
+        if self.v < least:
+            raise SpecError(
+                f"no chances without results from 1 to {self.js} have a variance of {self.v:g}",
+                fix=f"Use a variance (v) of {least} or more",
+            )
 
     @cached_property
     def changes(self) -> Changes:
@@ -128,7 +138,7 @@ class CellKey(KeyedTable):
     def describe(self) -> str:
         without = f", never to one from 1 to {self.js}" if self.js else ""
         return (
-            f"Counts change at random by up to {self.d}, with a variance of "
+            f"Counts change at random by up to {self.d}, with a variance of at most "
             f"{self.v:g}{without}. The same people in a cell get the same change every time."
         )
 
@@ -154,11 +164,6 @@ def _row_of_largest_entropy(by: NDArray[np.float64], v: float) -> NDArray[np.flo
     """
     below, above = by[by <= 0].max(), by[by >= 0].min()
     least = -below * above
-    if v < least:
-        raise SpecError(
-            f"no chances without results from 1 to js have a variance of {v:g}",
-            fix=f"Use a variance of {least:g} or more",
-        )
     if v <= least * (1 + 1e-9):
         pair = np.where(by == below, above, np.where(by == above, -below, 0))
         return np.asarray(pair / (above - below))
@@ -183,19 +188,18 @@ def _with_means_of_0(moments: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table of changes that was read from a file; what it holds says which one it is.
-
-    Attributes
-    ----------
-    path
-        The file, as it was named.
-    changes
-        What it holds.
-    """
+    """A table of changes that was read from a file; what it holds says which one it is."""
 
     path: str = field(compare=False)
+    """The file, as it was named."""
     changes: Changes = field(compare=False)
+    """What it holds."""
     digest: str
+
+    @classmethod
+    def of(cls, written: str | os.PathLike[str]) -> TableFile:
+        """Return what a step was given, read if it was not."""
+        return written if isinstance(written, TableFile) else cls.read(written)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> TableFile:
@@ -206,7 +210,9 @@ class TableFile:
         """
         try:
             content = Path(path).read_bytes()
-            frame = pl.read_csv(content, separator=";" if b";" in content[:500] else ",")
+            # With semicolons, commas stand before decimals.
+            apart = content.replace(b",", b".").replace(b";", b",")
+            frame = pl.read_csv(apart if b";" in content[:500] else content)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise FileError(f"cannot be read as a table of changes ({error})", where=path) from None
         rows = _rows_by_chance(frame, path)
@@ -234,35 +240,40 @@ def _rows_by_chance(frame: pl.DataFrame, path: str | os.PathLike[str]) -> pl.Dat
             fix="Name the columns so: count, change, chance as i, v, p",
         )
     try:
-        typed = named.cast({"count": pl.Int64, "change": pl.Int64, "chance": pl.Float64})
+        rows = named.filter(~pl.all_horizontal(pl.all().is_null())).cast(pl.Float64)
     except pl.exceptions.PolarsError:
-        raise FileError("holds counts or changes that are no whole numbers", where=path) from None
-    return typed.drop_nulls().group_by("count", "change").agg(pl.col("chance").sum())
+        raise FileError("holds what is no number", where=path) from None
+    whole = rows.select("count", "change").to_numpy()
+    if not np.isfinite(rows.to_numpy()).all() or (whole % 1).any():
+        raise FileError("holds counts or changes that are no whole numbers", where=path)
+    return rows.group_by("count", "change").agg(pl.col("chance").sum())
 
 
 def _changes(rows: pl.DataFrame, path: str | os.PathLike[str]) -> Changes:
     count, change, chance = (rows[name].to_numpy() for name in ("count", "change", "chance"))
-    if not count.size or count.min() < 0 or np.abs(change).max() > _MOST_CHANGE:
-        problem = f"needs counts of 0 or more, and changes within {_MOST_CHANGE}"
+    inside = (count >= 0) & (count <= _MOST_COUNT) & (np.abs(change) <= _MOST_CHANGE)
+    if not count.size or not inside.all():
+        problem = f"needs counts of 0 to {_MOST_COUNT:,}, and changes within {_MOST_CHANGE:,}"
         raise FileError(problem, where=path)
+    if (chance < 0).any():
+        raise FileError("has a chance below 0", where=path)
+    count, change = count.astype(np.int64), change.astype(np.int64)
     least = min(int(change.min()), 0)
     table = np.zeros((int(count.max()) + 1, max(int(change.max()), 0) - least + 1))
     table[count, change - least] = chance
     if not table[0].any():
         table[0, -least] = 1
     sums = table.sum(axis=1)
-    if (np.abs(sums - 1) > _ROUNDING).any() or (table < 0).any():
+    if (np.abs(sums - 1) > _ROUNDING).any():
         wrong = int(np.argmax(np.abs(sums - 1)))
         problem = f"has chances that add up to {sums[wrong]:g} for a count of {wrong}, not to 1"
         raise FileError(problem, where=path, fix="Give a row for each count from 1 on")
     table /= sums[:, None]
     if (table * (np.arange(len(table))[:, None] + np.arange(table.shape[1]) + least < 0)).any():
         raise FileError("takes counts below 0", where=path)
+    if table[0].max() < 1:
+        raise FileError("changes empty cells by chance: nobody's keys are in them", where=path)
     return Changes(least, own(table, np.float64))
-
-
-def _table_file(written: str | os.PathLike[str]) -> TableFile:
-    return written if isinstance(written, TableFile) else TableFile.read(written)
 
 
 @dataclass(frozen=True)
@@ -273,23 +284,23 @@ class Ptable(KeyedTable):
     """
 
     file: str | os.PathLike[str] = parameter(
-        Spelled("a file of changes", _table_file), "the table, a CSV file", bare=True
+        Spelled("a file of changes", TableFile.of), "the table, a CSV file", bare=True
     )
-    again: int = parameter(WHOLE, "how many rows serve counts beyond the last one", default=1)
+    again: int = parameter(at_least(1), "how many rows serve counts beyond the last one", default=1)
 
     name: ClassVar[str] = "ptable"
     example: ClassVar[str] = "ptable(changes.csv)"
     summary: ClassVar[str] = "change counts by a table of a file, and keys of the people in a cell"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "file", _table_file(self.file))
-        object.__setattr__(self, "again", check_integer(self.again, "again", least=1))
+        super().__post_init__()
+        object.__setattr__(self, "file", TableFile.of(self.file))
         if self.again >= len(self.changes.chances):
             raise SpecError(f"the table has too few rows to repeat {self.again} of them")
 
     @property
     def changes(self) -> Changes:
-        return _table_file(self.file).changes._replace(again=self.again)
+        return TableFile.of(self.file).changes._replace(again=self.again)
 
     def describe(self) -> str:
         return (

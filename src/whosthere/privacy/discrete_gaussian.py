@@ -8,7 +8,7 @@ Steinke, 2020).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -19,8 +19,8 @@ from scipy.special import log_ndtr
 from whosthere.privacy.exact_sampling import Randomness, discrete_normal
 from whosthere.privacy.noise import BUDGETS, PrivateNoise
 from whosthere.privacy.trade_off import Concentrated
-from whosthere.privacy.units import Unit, unit_parameter
-from whosthere.specs import NUMBER, check_positive, parameter
+from whosthere.privacy.units import Guarantee, Unit, unit_parameter
+from whosthere.specs import CHANCE, POSITIVE, parameter
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -39,10 +39,10 @@ class DiscreteGaussian(PrivateNoise):
     """Discrete Gaussian noise that gives `rho`-zCDP to one `unit`."""
 
     rho: float = parameter(
-        NUMBER, "budget of zero-concentrated privacy that one unit may spend", ladder=BUDGETS
+        POSITIVE, "budget of zero-concentrated privacy that one unit may spend", ladder=BUDGETS
     )
     delta: float = parameter(
-        NUMBER, "chance that is left out where an eps is told of it", default=1e-6
+        CHANCE, "chance that is left out where an eps is told of it", default=1e-6
     )
     unit: Unit = unit_parameter()  # noqa: RUF009 - a field
     # What rho and delta come to.
@@ -56,10 +56,12 @@ class DiscreteGaussian(PrivateNoise):
     _reach: ClassVar[float] = 8.9
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", check_positive(self.rho, "rho"))
-        object.__setattr__(self, "delta", check_positive(self.delta, "delta", below=1))
-        object.__setattr__(self, "eps", Concentrated(self.rho).eps_at(self.delta))
         super().__post_init__()
+        object.__setattr__(self, "eps", Concentrated(self.rho).eps_at(self.delta))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return replace(super().guarantee, rho=self.rho)
 
     @property
     def scale(self) -> float:
@@ -117,14 +119,15 @@ class DiscreteGaussian(PrivateNoise):
 
 def _log_smooth_tail(z: Floats, sigma: float) -> Floats:
     """Return log P(Z > z), for z of 0 or more and a large sigma."""
-    x = (z + 0.5) / sigma
-    # The derivatives of exp(-x^2 / 2) are Hermite polynomials times itself.
-    corrections = (
-        x / (24 * sigma)
-        - 7 * (x**3 - 3 * x) / (5760 * sigma**3)
-        + 31 * (x**5 - 10 * x**3 + 15 * x) / (967680 * sigma**5)
-    )
-    tail = log_ndtr(-x)
+    # Infinite ends give no number on the way, and are put right in the end.
     with np.errstate(invalid="ignore"):
+        x = (z + 0.5) / sigma
+        # The derivatives of exp(-x^2 / 2) are Hermite polynomials times itself.
+        corrections = (
+            x / (24 * sigma)
+            - 7 * (x**3 - 3 * x) / (5760 * sigma**3)
+            + 31 * (x**5 - 10 * x**3 + 15 * x) / (967680 * sigma**5)
+        )
+        tail = log_ndtr(-x)
         density = np.exp(-(x**2) / 2 - tail) / (sigma * math.sqrt(2 * math.pi))
         return np.where(np.isinf(z), -np.inf, tail + np.log1p(-corrections * density))

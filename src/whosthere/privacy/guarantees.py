@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 import numpy as np
 
@@ -34,6 +34,8 @@ from whosthere.privacy.trade_off import Budget, PooledCurve, TradeOff
 from whosthere.specs import format_number
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike
 
     from whosthere.arrays import Bools, Floats, Ints64
@@ -115,13 +117,18 @@ def game_guarantee(
     return _in_game(mechanism, given, target, other)
 
 
-def _in_game(mechanism: Mechanism, given: Guarantee, *people: _Contribution) -> GameGuarantee:
-    """Return the guarantee for the replacement of one of two people by the other."""
+def _in_game(
+    mechanism: Mechanism, given: Guarantee, *people: _Contribution, adds_up: bool = False
+) -> GameGuarantee:
+    """Return the guarantee for the replacement of one of two people by the other, in all tables.
+
+    What is sharper than the budget holds for visits to different cells, and not where they add up.
+    """
     most = given.unit.most_visits
     counted = (
         units * most if visits is None else min(units * most, visits) for units, visits in people
     )
-    curve = mechanism.steps[0].trade_off(sum(counted))
+    curve = None if adds_up else mechanism.steps[0].trade_off(sum(counted))
     if curve is None:
         eps, delta = _of_a_group(given, sum(units for units, _ in people))
         return GameGuarantee(eps, delta, Budget(eps, delta))
@@ -149,23 +156,56 @@ def guarantee_for_all(
 
     Means are taken over those who are `asked` about, at least one of everybody, shape (n_users,).
     """
-    given = mechanism.guarantee
-    if given is None:
+    return guarantee_of_tables([(mechanism, everybody)], asked)
+
+
+def guarantee_of_tables(
+    tables: Sequence[tuple[Mechanism, Traces]], asked: Bools
+) -> GuaranteeForAll | None:
+    """Return the same for several tables of everybody, published together: budgets add up.
+
+    Tables with the same noise are as good as one large table.
+    """
+    given = [mechanism.guarantee for mechanism, _ in tables]
+    if not all(given):
         return None
-    own = np.stack(given.unit.contributions(everybody), axis=1)
-    units, visits = (int(class_ends(column)[-1]) for column in own.T)
-    other = (units, visits) if everybody.n_users > 1 else (0, 0)
-    worst = _in_game(mechanism, given, (units, visits), other)
+    n_users = tables[0][1].n_users
+    parts = zip(cast("list[Guarantee]", given), (traces for _, traces in tables), strict=True)
+    own = np.hstack([np.stack(one.unit.contributions(of), axis=1) for one, of in parts])
+    how = [(mechanism, traces.most_added > 1) for mechanism, traces in tables]
+    most = [int(class_ends(column)[-1]) for column in own.T]
+    worst = _of_tables(how, most, most if n_users > 1 else [0] * len(most))
     # Few of the many people differ in what they and their substitutes spend.
     cases, case_of = np.unique(np.hstack([own, _most_of_others(own)]), axis=0, return_inverse=True)
     people: Counter[TradeOff] = Counter()
     in_case = np.bincount(case_of.reshape(-1)[asked], minlength=len(cases))
-    for (units, visits, more, most), many in zip(cases.tolist(), in_case.tolist(), strict=True):
-        people[_in_game(mechanism, given, (units, visits), (more, most)).curve] += many
+    for case, many in zip(cases.tolist(), in_case.tolist(), strict=True):
+        people[_of_tables(how, case[: len(most)], case[len(most) :]).curve] += many
     n = people.total()
     if n < LEAST_PEOPLE:
         people = Counter({worst.curve: n})
-    return GuaranteeForAll(worst, everybody.n_users, PooledCurve.of(+people), n)
+    return GuaranteeForAll(worst, n_users, PooledCurve.of(+people), n)
+
+
+def _of_tables(
+    how: Sequence[tuple[Mechanism, bool]], target: Sequence[int], other: Sequence[int]
+) -> GameGuarantee:
+    """Return the guarantee of tables, given units and visits of two people in each, in turns.
+
+    What is done to a table comes with whether several visits of a person add up in a cell.
+    """
+    spent: dict[tuple[Mechanism, bool], list[_Contribution]] = {}
+    for i, one in enumerate(how):
+        own = [(person[2 * i], person[2 * i + 1]) for person in (target, other)]
+        spent.setdefault(one, []).extend(own)
+    found = [
+        _in_game(mechanism, cast("Guarantee", mechanism.guarantee), *people, adds_up=adds_up)
+        for (mechanism, adds_up), people in spent.items()
+    ]
+    if len(found) == 1:
+        return found[0]
+    eps, delta = sum(one.eps for one in found), min(sum(one.delta for one in found), 1.0)
+    return GameGuarantee(eps, delta, Budget(eps, delta))
 
 
 def _most_of_others(values: Ints64) -> Ints64:
@@ -186,9 +226,11 @@ def odds_factor(eps: float) -> float:
 
 def describe_guarantee(mechanism: Mechanism, given: Guarantee) -> str:
     """Say in public words how much a mechanism guarantees."""
-    size = f"eps {format_number(given.eps)}"
+    size = f"eps {format_number(float(f'{given.eps:.4g}'))}"
     if given.delta:
         size += f" and delta {format_number(given.delta)}"
+    if given.rho is not None:
+        size += f" (zero-concentrated with rho {format_number(given.rho)})"
     _, eps, _, more = _stated(mechanism, given)
     sentences = (
         f"This is differential privacy with {size} for adding or removing one {given.unit.name}.",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from whosthere.display import told
 from whosthere.errors import InputError, SpecError
-from whosthere.privacy.cell_key import CellKey, Ptable
+from whosthere.privacy.cell_key import CellKey, Ptable, TableFile
 from whosthere.privacy.discrete_gaussian import DiscreteGaussian
 from whosthere.privacy.guarantees import describe_guarantee
 from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
@@ -30,6 +30,7 @@ from whosthere.specs import MOST_COUNT, OPEN, Catalogue, Kind, content
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import timedelta
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -83,18 +84,14 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
 """The rules of presets.toml by name."""
 
 
-def _of_step(kind: type[Step]) -> Kind:
-    def make(**fields: Any) -> tuple[Step, ...]:  # noqa: ANN401
-        return (kind(**fields),)
-
-    return replace(Kind.of(kind), make=make)
-
-
 MECHANISMS = Catalogue(
     "mechanism",
     {
         RAW: Kind(tuple, example=RAW, summary="publish the true counts"),
-        **{kind.name: _of_step(kind) for kind in STEPS},
+        **{
+            kind.name: replace(Kind.of(kind), make=lambda kind=kind, **fields: (kind(**fields),))
+            for kind in STEPS
+        },
         **{
             name: Kind(
                 lambda preset=preset: Mechanism.parse(preset.spec).steps,
@@ -123,9 +120,14 @@ class Mechanism:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", tuple(self.steps))
-        for step in self.steps:
+        for i, step in enumerate(self.steps):
             if not isinstance(step, Step):
                 raise SpecError(f"{step!r} is not a step of a mechanism")
+            if step.noise_of == "people" and any(one.scale for one in self.steps[:i]):
+                raise SpecError(
+                    f"after noise, {step} would have to change counts of cells with nobody in them",
+                    fix=f"Put {step.name} before the noise",
+                )
 
     @classmethod
     def parse(cls, given: Mechanism | str) -> Mechanism:
@@ -171,10 +173,27 @@ class Mechanism:
         return all(step.has_law for step in self.steps)
 
     @property
+    def tables(self) -> list[str]:
+        """Fingerprints of tables of changes that steps have read from files."""
+        return [TableFile.of(step.file).digest for step in self.steps if isinstance(step, Ptable)]
+
+    @property
     def units(self) -> tuple[Unit, ...]:
         """The distinct units that steps protect, in order."""
         found = (step.unit for step in self.steps if step.unit is not None)
         return tuple(dict.fromkeys(found))
+
+    def within(self, time: timedelta) -> Mechanism:
+        """Return what it does to one long table that is published in parts of so much time each.
+
+        What is bounded by person is bounded in each part by itself.
+        """
+        bounded = {step: step.unit.within(time) for step in self.steps if step.unit is not None}
+        steps = (
+            replace(cast("Any", step), unit=bounded[step]) if step in bounded else step
+            for step in self.steps
+        )
+        return Mechanism(tuple(steps))
 
     @property
     def bounds_visits(self) -> bool:
@@ -200,14 +219,14 @@ class Mechanism:
 
         Noise must come first: then all later steps only process what is private already. Steps
         before it would change how far one unit moves the counts. So would bounding for a later
-        step with a wider unit, where one visit more can push another one out.
+        step with a unit that reaches beyond the first one's, where one visit more can push out
+        another one that is of another unit.
         """
         given = self.steps[0].guarantee if self.steps else None
         # Nobody can check what else a function of a user's own looks at.
         if given is None or not self.has_law:
             return None
-        too_wide = any(unit.days > given.unit.days for unit in self.units)
-        return None if too_wide else given
+        return given if all(given.unit.holds_whole(unit) for unit in self.units) else None
 
     def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:
         """Drop visits at random until every step's unit is within its bound."""

@@ -21,7 +21,7 @@ from whosthere.privacy.exact_sampling import Randomness, floored_normal, two_sid
 from whosthere.privacy.shapes import AddedNoise
 from whosthere.privacy.trade_off import NormalShift, TradeOff, gaussian_sigma, walk
 from whosthere.privacy.units import Guarantee, Unit, unit_parameter
-from whosthere.specs import NUMBER, check_positive, parameter
+from whosthere.specs import CHANCE, POSITIVE, parameter
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -37,7 +37,7 @@ BUDGETS = sorted((float(f"{x}e{e}") for e in (-2, -1, 0, 1) for x in _DECADE), r
 
 def _budget() -> Any:  # noqa: ANN401 - stands where a field's default stands
     return parameter(
-        NUMBER, "budget that one unit may spend; less of it is more noise", ladder=BUDGETS
+        POSITIVE, "budget that one unit may spend; less of it is more noise", ladder=BUDGETS
     )
 
 
@@ -51,8 +51,7 @@ class PrivateNoise(AddedNoise):
     """Scales beyond which less than 1e-18 of the mass lies, on both sides together."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.unit, Unit):
-            raise SpecError(f"the unit must be Event, UserDay or User, not {self.unit!r}")
+        super().__post_init__()
         if not _LEAST_SCALE <= self.scale <= _MOST_SCALE:
             raise SpecError(
                 f"{self} adds noise of scale {self.scale:.3g}, which whole counts cannot show",
@@ -96,10 +95,6 @@ class _TwoSidedGeometric(PrivateNoise):
     _reach: ClassVar[float] = 41.5
     _fair_sides: ClassVar[bool]
     """Whether Z < 0 has a chance of one half."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "eps", check_positive(self.eps, "eps"))
-        super().__post_init__()
 
     @property
     def scale(self) -> float:
@@ -175,7 +170,7 @@ class Gaussian(PrivateNoise):
 
     eps: float = _budget()
     delta: float = parameter(
-        NUMBER, "chance that is left out of the guarantee", default=1e-6, always=True
+        CHANCE, "chance that is left out of the guarantee", default=1e-6, always=True
     )
     unit: Unit = unit_parameter()  # noqa: RUF009 - a field
 
@@ -185,11 +180,6 @@ class Gaussian(PrivateNoise):
     _kind: ClassVar[str] = "Rounded-down Gaussian noise"
     randomness: ClassVar[Randomness] = Randomness.EXACT
     _reach: ClassVar[float] = 8.9
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "eps", check_positive(self.eps, "eps"))
-        object.__setattr__(self, "delta", check_positive(self.delta, "delta", below=1))
-        super().__post_init__()
 
     @cached_property
     def scale(self) -> float:

@@ -13,20 +13,52 @@ from whosthere.arrays import own
 from whosthere.data.traces import Group
 from whosthere.display import in_one_line, stacked
 from whosthere.errors import GroupError, InputError
+from whosthere.privacy.cell_key import people_keys
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.guarantees import GuaranteeLedger
-from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
+from whosthere.privacy.table_words import tables_of
 from whosthere.seeds import generator
 from whosthere.specs import whole
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
+
     import polars as pl
     from numpy.typing import ArrayLike, NDArray
 
     from whosthere.data.traces import Traces
-    from whosthere.privacy.mechanism import Noise
+    from whosthere.privacy.mechanism import Mechanism, Noise
     from whosthere.privacy.release import Audited
+    from whosthere.privacy.scheme import TableScheme
+
+
+@dataclass(frozen=True, eq=False)
+class Stays:
+    """Who is counted when, where people come and go from one table of a series to the next.
+
+    `rows` are all who are ever counted. Each is from the table number `first` on, before `until`,
+    shape (n_people,) each; a table covers the time `every`.
+    """
+
+    rows: NDArray[np.int64]
+    first: NDArray[np.int64]
+    until: NDArray[np.int64]
+    every: timedelta
+
+    def within(self, traces: Traces) -> Traces:
+        """Return traces without the visits that these people made while they were not counted."""
+        length, n = traces.epochs.length, traces.epochs.n
+        table = np.arange(n) * int(length.total_seconds()) // int(self.every.total_seconds())
+        first, until = np.zeros(traces.n_users, np.int64), np.full(traces.n_users, n)
+        first[self.rows], until[self.rows] = self.first, self.until
+        return traces.present(first, until, table)
+
+    def sizes(self) -> NDArray[np.int64]:
+        """Return how many people are counted in each table, shape (n_tables,)."""
+        tables = np.arange(self.until.max())[:, None]
+        return np.asarray(((self.first <= tables) & (tables < self.until)).sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +74,8 @@ class PublishedTable:
     """True counts of these visits, shape (n_regions, n_epochs)."""
     noise: Noise = ()
     """The random numbers that were used."""
+    stays: Stays | None = None
+    """Who is counted when, if not everybody all the time; the group has these visits alone."""
 
     @cached_property
     def truth(self) -> NDArray[np.int32]:
@@ -114,6 +148,7 @@ def publish_table(
     bounding: np.random.Generator,
     noise: np.random.Generator | None,
     ledger: GuaranteeLedger | None = None,
+    stays: Stays | None = None,
 ) -> PublishedTable:
     """Bound what each person contributes to a table, count, and protect.
 
@@ -121,21 +156,26 @@ def publish_table(
     nobody can predict it. Trials have no ledger of guarantees: they are made by the thousand, and
     prove nothing of a release that is really published.
     """
+    m = group.n_users
+    if stays is not None:
+        m = int(stays.sizes()[0])
+        group = Group(stays.within(group.everybody), group.rows)
     counted = group
     if mechanism.bounds_visits:
-        counted = Group.all_of(mechanism.bound(group.traces, bounding))
+        counted = Group.all_of(mechanism.bound(group.traces, bounding), group.keys)
     counts = counted.counts()
-    facts = Facts.of(group.everybody, group.n_users, mechanism)
+    facts = Facts.of(group.everybody, m, mechanism)
     drawn = mechanism.draw_for(counted, counts.shape, noise)
     published = mechanism.publish(counts, drawn, facts.most_count)
     release = Release(own(published, np.int32), facts, ledger)
-    return PublishedTable(release, group, counted, counts, drawn)
+    return PublishedTable(release, group, counted, counts, drawn, stays)
 
 
 def publish(
     traces: Traces,
     *,
-    mechanism: Mechanism | str,
+    mechanism: Mechanism | str | None = None,
+    tables: Sequence[TableScheme | str] = (),
     group_size: int | None = None,
     group: ArrayLike | None = None,
     seed: int | None = None,
@@ -153,7 +193,10 @@ def publish(
     traces
         Everybody who might be chosen.
     mechanism
-        What is done to the counts, or its spec.
+        What is done to the counts, or its spec; to those of each table that says nothing else.
+    tables
+        What is published, or how it is written, such as ``"epochs=1d: round(to=5)"``; one table
+        over the regions and epochs of the traces by default.
     group_size
         How many people to choose; all of them by default.
     group
@@ -168,18 +211,24 @@ def publish(
     if audited is not None and seed is not None:
         problem = "a release with a seed is a trial, so no audit can accept it"
         raise InputError(problem, fix="Leave out the seed (`seed`), or the audit (`audit`)")
-    chosen = Mechanism.parse(mechanism)
+    chosen = tables_of(tables, mechanism, traces)
     if group is None:
         rows = _choose(traces.n_users, group_size, seed)
     else:
         rows = given_rows(group, group_size)
     # Who of them are friends matters to nobody here, and takes time to find.
-    people = Group(replace(traces, friends=None), rows)
+    bare = replace(traces, friends=None)
     bounding = generator(seed, "publish", "bounding")
-    ledger = GuaranteeLedger.of(chosen, seeded=seed is not None)
     noise = None if seed is None else generator(seed, "publish", "noise")
-    made = publish_table(people, chosen, bounding=bounding, noise=noise, ledger=ledger)
-    return Publication((replace(made, release=replace(made.release, audited=audited)),))
+    made, keys = [], None
+    if len(chosen) > 1:
+        keys = people_keys(rows.size, None if seed is None else generator(seed, "publish", "keys"))
+    for table in chosen:
+        people = Group(table.layout(bare), rows, keys)
+        ledger = GuaranteeLedger.of(table.mechanism, seeded=seed is not None)
+        one = publish_table(people, table.mechanism, bounding=bounding, noise=noise, ledger=ledger)
+        made.append(replace(one, release=replace(one.release, audited=audited)))
+    return Publication(tuple(made))
 
 
 def refuse_one_person(traces: Traces, group_size: int | None) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from whosthere.errors import SpecError, suggestion
+from whosthere.errors import SpecError
 from whosthere.privacy.shapes import ChanceTable, Choices, Map, sent_into
 from whosthere.privacy.step import (
     Correction,
@@ -27,6 +27,7 @@ from whosthere.specs import (
     WHOLE,
     OneOf,
     Text,
+    at_least,
     check_integer,
     format_number,
     parameter,
@@ -60,7 +61,7 @@ class Suppress(Map):
     `zeros` says whether, with marks, a cell with nobody in it is withheld as well.
     """
 
-    k: int = parameter(WHOLE, "largest count that is not published", ladder=_THRESHOLDS)
+    k: int = parameter(at_least(0), "largest count that is not published", ladder=_THRESHOLDS)
     shown: Shown = parameter(
         OneOf(_SHOWN), "what such counts are published as: 0, or a mark", default="zero"
     )
@@ -72,10 +73,7 @@ class Suppress(Map):
     summary: ClassVar[str] = "publish 0, or a mark, for counts of k or fewer"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", check_integer(self.k, "k", least=0))
-        for key, found in (("shown", self.shown), ("zeros", self.zeros)):
-            if found not in _SHOWN:
-                raise SpecError(f"there is no {key} {found!r}", fix=suggestion(str(found), _SHOWN))
+        super().__post_init__()
         if self.zeros == "mark" and self.shown == "zero":
             raise SpecError("zeros=mark needs shown=mark", fix="Add shown=mark")
 
@@ -117,13 +115,13 @@ class Floor(Map):
     """Counts of `drop` or fewer become 0, other ones of less than `at` become `at`."""
 
     at: int = parameter(WHOLE, "least count that is shown, for counts above `drop`")
-    drop: int = parameter(WHOLE, "largest count that is published as 0", default=0)
+    drop: int = parameter(at_least(0), "largest count that is published as 0", default=0)
     name: ClassVar[str] = "floor"
     example: ClassVar[str] = "floor(at=4, drop=1)"
     summary: ClassVar[str] = "drop the smallest counts, and show other small ones as one number"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "drop", check_integer(self.drop, "drop", least=0))
+        super().__post_init__()
         object.__setattr__(self, "at", check_integer(self.at, "at", least=self.drop + 1))
 
     def apply(self, values: Counts, within: Span) -> Counts:
@@ -147,10 +145,7 @@ class Floor(Map):
 class _ToMultiples(Step):
     """A step after which counts are multiples of a number, m at most."""
 
-    to: int = parameter(WHOLE, "what counts become multiples of", ladder=BASES)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "to", check_integer(self.to, "to", least=1))
+    to: int = parameter(at_least(1), "what counts become multiples of", ladder=BASES)
 
     @property
     def changes_counts(self) -> bool:
@@ -199,17 +194,12 @@ class RandomRound(_ToMultiples, ChanceTable):
         if len(self.up) != self.to - 1:
             raise SpecError(
                 f"{len(self.up)} chances do not fit the {self.to - 1} remainders of {self.to}",
-                fix=f"Give one for each, such as up={CHANCES.write(self._rising)}",
+                fix="Give one for each, such as up=1/3:2/3 with to=3, or leave them out",
             )
         if not all(a <= b for a, b in pairwise((0.0, *self.up, 1.0))):
             raise SpecError(
                 "the chances to go up must rise from remainder to remainder, within 0 and 1"
             )
-
-    @property
-    def _rising(self) -> tuple[float, ...]:
-        """The chance to go up by remainder, from 1 on."""
-        return self.up or tuple((np.arange(1, self.to) / self.to).tolist())
 
     def choices(self, values: Counts, within: Span) -> Choices:
         remainder = values % self.to
@@ -249,8 +239,7 @@ class RandomRound(_ToMultiples, ChanceTable):
         return np.diff((0.0, *self.up, 1.0))[::-1]
 
     def _rounded_down(self, sums: Counts, within: Span) -> Counts:
-        rounded: Counts = np.clip(sums - sums % self.to, *within)
-        return rounded
+        return np.asarray(np.clip(sums - sums % self.to, *within))
 
     def describe(self) -> str:
         how = (
@@ -272,10 +261,6 @@ def _read_bands(text: str) -> Bands:
     return tuple((int(least), int(to)) for least, to in pairs)
 
 
-def _write_bands(bands: Bands) -> str:
-    return ":".join(f"{least}/{to}" for least, to in bands)
-
-
 @dataclass(frozen=True)
 class RoundBySize(Map):
     """Counts become the nearest multiple of a number that grows with them, m at most.
@@ -285,7 +270,11 @@ class RoundBySize(Map):
     """
 
     bands: Bands = parameter(
-        Text("bands such as 15/10:100/50", _read_bands, _write_bands),
+        Text(
+            "bands such as 15/10:100/50",
+            _read_bands,
+            lambda bands: ":".join(f"{least}/{to}" for least, to in bands),
+        ),
         "from which count on to round to what, such as 15/10:100/50",
     )
     name: ClassVar[str] = "round-by-size"
@@ -309,8 +298,7 @@ class RoundBySize(Map):
         leasts, multiples = np.array(((0, 1), *self.bands), np.int64).T
         to = multiples[np.searchsorted(leasts, values, side="right") - 1]
         # Whole numbers this small, and their halves, are exact.
-        rounded: Counts = np.clip(np.rint(values / to) * to, *within).astype(np.int32)
-        return rounded
+        return np.asarray(np.clip(np.rint(values / to) * to, *within), np.int32)
 
     def describe(self) -> str:
         said = ", ".join(f"from {least:,} on to {to:,}" for least, to in self.bands)

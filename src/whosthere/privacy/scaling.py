@@ -9,7 +9,7 @@ import numpy as np
 
 from whosthere.errors import SpecError
 from whosthere.privacy.shapes import Map
-from whosthere.specs import MOST_COUNT, NUMBER, check_positive, format_number, parameter
+from whosthere.specs import MOST_COUNT, POSITIVE, format_number, parameter
 
 if TYPE_CHECKING:
     from whosthere.privacy.step import Counts, Span
@@ -19,13 +19,10 @@ if TYPE_CHECKING:
 class Scale(Map):
     """Counts are multiplied, and rounded to the nearest whole number, upwards from the middle."""
 
-    by: float = parameter(NUMBER, "what counts are multiplied by")
+    by: float = parameter(POSITIVE, "what counts are multiplied by")
     name: ClassVar[str] = "scale"
     example: ClassVar[str] = "scale(by=5.13)"
     summary: ClassVar[str] = "multiply counts, and round to whole numbers"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "by", check_positive(self.by, "by"))
 
     def apply(self, values: Counts, within: Span) -> Counts:
         if within.highest * self.by > MOST_COUNT:
@@ -33,8 +30,7 @@ class Scale(Map):
                 f"{self} takes counts of {within.highest:,} beyond {MOST_COUNT:,}",
                 fix="Scale by less, or count fewer people",
             )
-        scaled: Counts = np.floor(values * self.by + 0.5).astype(np.int32)
-        return scaled
+        return np.asarray(np.floor(values * self.by + 0.5), np.int32)
 
     def span(self, within: Span) -> Span:
         return self.lands(within, within)

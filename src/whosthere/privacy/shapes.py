@@ -226,8 +226,7 @@ class ChanceTable(Step):
         place = row * results.shape[-1] + np.zeros(draw.shape, np.int8)
         for limit in limits.T[:-1]:
             place += draw >= np.take(limit, row)
-        chosen: Counts = np.take(results, place)
-        return chosen
+        return np.asarray(np.take(results, place))
 
     def log_landing(self, values: Ints, lo: Ints, hi: Ints, within: Span) -> Floats:
         results, chances = self.choices(values.astype(np.int32, copy=False), within)

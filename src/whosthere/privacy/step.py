@@ -17,7 +17,7 @@ import numpy as np
 
 from whosthere.arrays import own
 from whosthere.privacy.exact_sampling import Randomness
-from whosthere.specs import write
+from whosthere.specs import check_parameters, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -156,6 +156,10 @@ class Step(ABC):
     def span(self, within: Span) -> Span:
         """Return the range of the results, given that of the counts."""
         return within
+
+    def __post_init__(self) -> None:
+        """Check the parameters, of steps that have any."""
+        check_parameters(self)
 
     # What the step does to counts
 

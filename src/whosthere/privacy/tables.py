@@ -182,7 +182,7 @@ class TableReader:
         for column, bad, problem in (
             ("region", table["region"].is_null(), "is no region"),
             ("time", micros.is_null(), "is not a time"),
-            ("count", counts.is_null(), "is not a count"),
+            ("count", counts.is_null() | ((counts < 0) & ~withheld), "is not a count"),
         ):
             if bad.any():
                 first = bad.arg_max() or 0
@@ -223,7 +223,8 @@ class TableReader:
             any_age=self.time_format == UNIX,
         )
         moments = reader.read(table["time"])
-        if TWICE in moments.problems and _all_in_pairs(table.filter(moments.problems[TWICE])):
+        doubled = table.filter(moments.problems.get(TWICE, False)).group_by("region", "time").len()
+        if not doubled.is_empty() and (doubled["len"] == 2).all():
             # The hour that the clock shows twice has two rows: the first is the earlier.
             second = pl.int_range(pl.len()).over("region", "time") == 1
             early, late = (
@@ -334,11 +335,6 @@ def _taken_for_0(cells: pl.DataFrame, epochs: Epochs) -> Iterator[str]:
     missing = epochs.n - cells["micros"].n_unique()
     if missing:
         yield f"{missing:,} of {counted(epochs.n, 'epoch')} are not in the table: read as 0"
-
-
-def _all_in_pairs(table: pl.DataFrame) -> bool:
-    counted = table.group_by("region", "time").len()["len"]
-    return bool((counted == 2).all())
 
 
 def _largest_behind(marker: str) -> int:

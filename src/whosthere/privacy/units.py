@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from whosthere.data.epochs import DAYS_A_WEEK
+from whosthere.data.epochs import DAYS_A_WEEK, format_length
+from whosthere.errors import InputError, SpecError
 from whosthere.spec_text import UnreadableError, Written
 from whosthere.specs import WHOLE, OneOf, Parameter, check_integer, parameter
 
@@ -63,6 +65,11 @@ class Unit:
         """The same as the root of the sum of squared changes: nobody visits a cell twice."""
         return math.sqrt(self.most_visits)
 
+    def holds_whole(self, other: Unit) -> bool:
+        """Tell whether none of a person's other units lies in two of these."""
+        # What is left over of infinitely many days is no number.
+        return other.days <= self.days and not (other.days and self.days % other.days > 0)
+
     def period(self, epochs: Epochs) -> Ints32 | None:  # noqa: ARG002
         """Return the period of each epoch within which visits are bounded, from 0, if they are."""
         return None
@@ -70,6 +77,19 @@ class Unit:
     def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:  # noqa: ARG002
         """Drop visits at random until no unit holds more than its share."""
         return traces
+
+    def within(self, time: timedelta) -> Unit:
+        """Return what is bounded where tables of so much time each follow one another.
+
+        Each table is bounded by itself, so a unit that reaches into the next one is refused.
+        """
+        if self.days and time % timedelta(days=self.days):
+            raise InputError(
+                f"unit={self.name} spans {self.days:g} days, which do not fit into tables of "
+                f"{format_length(time)} each",
+                fix="Publish longer tables (`every`), or protect a shorter unit",
+            )
+        return self
 
     def describe_bound(self) -> str:
         """Say in one public sentence which visits are dropped; empty where none are."""
@@ -99,7 +119,8 @@ class Unit:
         return np.asarray((by_period > 0).sum(axis=1)), np.asarray(counted)
 
     def __str__(self) -> str:
-        return f"unit={self.name}"
+        given = (f"{name}={value}" for name, value in vars(self).items() if value is not None)
+        return ", ".join((f"unit={self.name}", *given))
 
 
 @dataclass(frozen=True)
@@ -124,11 +145,9 @@ class _Bounded(Unit):
     _whose: ClassVar[str]
 
     def __post_init__(self) -> None:
-        checked = check_integer(self.max_visits, "max_visits", least=1)
-        object.__setattr__(self, "max_visits", checked)
-        if self.max_regions is not None:
-            regions = check_integer(self.max_regions, "max_regions", least=1)
-            object.__setattr__(self, "max_regions", regions)
+        for name, given in tuple(vars(self).items()):
+            if (name, given) != ("max_regions", None):
+                object.__setattr__(self, name, check_integer(given, name, least=1))
 
     @property
     def most_visits(self) -> int:
@@ -151,10 +170,6 @@ class _Bounded(Unit):
             f"At most {self.max_visits} visits{where} of each {self._whose} are counted, chosen at "
             "random where there are more."
         )
-
-    def __str__(self) -> str:
-        regions = "" if self.max_regions is None else f", max_regions={self.max_regions}"
-        return f"unit={self.name}, max_visits={self.max_visits}{regions}"
 
 
 @dataclass(frozen=True)
@@ -189,16 +204,9 @@ class UserPeriod(_Bounded):
     plain_name: ClassVar[str] = "period with a visit"
     question: ClassVar[str] = "that a person was there in one period, whatever they did in it,"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "days", check_integer(self.days, "days", least=1))
-
     @property
     def _whose(self) -> str:  # type: ignore[override]
         return f"person and {self.days} days"
-
-    def __str__(self) -> str:
-        return f"{super().__str__()}, days={self.days}"
 
 
 @dataclass(frozen=True)
@@ -212,6 +220,15 @@ class User(_Bounded):
     days = math.inf
     _whose: ClassVar[str] = "person"
 
+    def within(self, time: timedelta) -> Unit:
+        days, rest = divmod(time, timedelta(days=1))
+        if rest or not days:
+            raise InputError(
+                f"unit={self.name} needs tables of whole days, not of {format_length(time)} each",
+                fix="Publish tables of whole days (`every`), or protect single visits",
+            )
+        return UserPeriod(self.max_visits, self.max_regions, days)
+
 
 UNITS: Mapping[str, type[Unit]] = MappingProxyType(
     {unit.name: unit for unit in (Event, UserDay, UserWeek, UserPeriod, User)}
@@ -221,11 +238,12 @@ UNITS: Mapping[str, type[Unit]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Guarantee:
-    """(eps, delta) differential privacy for adding or removing one unit."""
+    """(eps, delta) differential privacy for adding or removing one unit; and rho-zCDP, if so."""
 
     eps: float
     delta: float
     unit: Unit
+    rho: float | None = None
 
 
 # What specs say of a unit besides its name: unit=user-day, max_visits=10.
@@ -235,6 +253,11 @@ _BOUND, _REGIONS, _DAYS = "max_visits", "max_regions", "days"
 class _UnitName(OneOf):
     def write(self, value: Unit) -> str:
         return value.name
+
+    def check(self, value: object, key: str) -> object:  # noqa: ARG002
+        if not isinstance(value, Unit):
+            raise SpecError(f"the unit must be Event, UserDay or User, not {value!r}")
+        return value
 
 
 def _taken_by(kind: Any) -> list[str]:  # noqa: ANN401 - a class of units

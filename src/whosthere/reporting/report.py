@@ -26,18 +26,14 @@ from whosthere.data.files import new_file, refuse_existing
 from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.display import first_screen
 from whosthere.errors import FileError
+from whosthere.game.leaks import table_of_regions
 from whosthere.reporting.sections.about import about_section, glossary_of, policy_table, subject_of
 from whosthere.reporting.sections.comparison import comparison_page
 from whosthere.reporting.sections.overview import ladders, overview, search_overview
 from whosthere.reporting.sections.parts import Lookup
-from whosthere.reporting.sections.people import where_section, who_section
+from whosthere.reporting.sections.people import leak_panel, where_section, who_section
 from whosthere.reporting.sections.sure import sure_section
-from whosthere.reporting.sections.table_check import (
-    risk_chart,
-    risk_table,
-    subject_of_table,
-    where_in_table,
-)
+from whosthere.reporting.sections.table_check import risk_chart, risk_table, subject_of_table
 from whosthere.reporting.words import shortened, texts, visible, words_of
 
 if TYPE_CHECKING:
@@ -53,18 +49,12 @@ REPORT = "report.html"
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """A page to read in a browser, which needs no other file and no network.
-
-    Attributes
-    ----------
-    title
-        What it is about.
-    html
-        All of it.
-    """
+    """A page to read in a browser, which needs no other file and no network."""
 
     title: str
+    """What it is about."""
     html: str
+    """All of it."""
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the page to a file, whole or not at all."""
@@ -144,13 +134,14 @@ def recommendation_report(found: Recommendation) -> Report:
 
 def check_report(found: TableCheck) -> Report:
     """Return what a table gives away, as estimated from it alone."""
+    regions = table_of_regions(found.release.regions)
     html = _render(
         "check",
         title="Check of a table",
         subject=subject_of_table(found),
         chart=risk_chart(found),
         table=risk_table(found),
-        where=where_in_table(found),
+        where=leak_panel(found.leaks, regions, 1, shortened(str(found.release.mechanism))),
         notes=found.notes,
         glossary=glossary_of(found.findings),
     )

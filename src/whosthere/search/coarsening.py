@@ -8,36 +8,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from whosthere.data.epochs import format_length, parse_length
 from whosthere.errors import InputError
 from whosthere.privacy.scheme import ORDINARY, Layout
+from whosthere.privacy.table_words import joined_epochs, merged_regions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from whosthere.data.epochs import Epochs
     from whosthere.data.traces import Traces
 
 
 @dataclass(frozen=True)
 class Coarsening:
-    """What is larger than it was asked for.
-
-    Attributes
-    ----------
-    words
-        As a user writes it, such as ``epochs=4h, regions=4``; empty if nothing is larger.
-    layout
-        The cells of the table. ``layout(traces)`` are the traces to publish.
-    group_size
-        How many people are in a release; None for as many as were asked for.
-    """
+    """What is larger than it was asked for."""
 
     words: str = ""
+    """As a user writes it, such as ``epochs=4h, regions=4``; empty if nothing is larger."""
     layout: Layout = ORDINARY
+    """The cells of the table. ``layout(traces)`` are the traces to publish."""
     group_size: int | None = None
+    """How many people are in a release; None for as many as were asked for."""
 
     def of(self, what: str) -> str:
         """Return a mechanism or a family with what is larger."""
@@ -52,14 +44,14 @@ def coarsenings(given: Iterable[str], traces: Traces, group_size: int) -> tuple[
     """Return every combination of what may be larger, with the one where nothing is first.
 
     Each text names what may be larger, and values: ``epochs=4h,1d``, ``regions=2,4`` (so many
-    neighbours become one) or ``group_size=5000``.
+    neighbours become one; or a file of groups) or ``group_size=5000``.
     """
-    readers: dict[str, Callable[[str], object]] = {
-        "epochs": lambda text: _joined(text, traces.epochs),
-        "regions": lambda text: traces.regions.in_groups_of(_whole(text)),
+    readers: dict[str, Callable[[str], Any]] = {
+        "epochs": lambda text: joined_epochs(text, traces.epochs, least=2),
+        "regions": lambda text: merged_regions(text, traces.regions),
         "group_size": lambda text: _larger(_whole(text), group_size),
     }
-    chosen: dict[str, dict[str, object]] = {name: {"": None} for name in readers}
+    chosen: dict[str, dict[str, Any]] = {name: {"": None} for name in readers}
     for text in given:
         name, _, values = text.replace(" ", "").partition("=")
         name = name.replace("-", "_")
@@ -73,21 +65,10 @@ def coarsenings(given: Iterable[str], traces: Traces, group_size: int) -> tuple[
     for parts in product(*(one.items() for one in chosen.values())):
         words = ", ".join(part for part, _ in parts if part)
         epochs, regions, size = (value for _, value in parts)
-        layout = Layout(regions, epochs or 1)  # type: ignore[arg-type]
-        made.setdefault((layout, size), Coarsening(words, layout, size))  # type: ignore[arg-type]
+        merged, names = regions or (None, None)
+        layout = Layout(merged, epochs or 1, names=names)
+        made.setdefault((layout, size), Coarsening(words, layout, size))
     return tuple(made.values())
-
-
-def _joined(text: str, epochs: Epochs) -> int:
-    """Return how many epochs make one of a length."""
-    joined, rest = divmod(parse_length(text), epochs.length)
-    if rest or not 2 <= joined <= epochs.n:
-        length, most = format_length(epochs.length), format_length(epochs.n * epochs.length)
-        raise InputError(
-            f"{epochs} cannot become epochs of {text} (`coarsen`)",
-            fix=f"Give a multiple of {length}, longer than that and {most} at most",
-        )
-    return joined
 
 
 def _larger(size: int, group_size: int) -> int:

@@ -31,29 +31,20 @@ CHOSEN_BECAUSE_IT_PASSED = (
 
 @dataclass(frozen=True)
 class Candidate:
-    """A protection that was tried.
-
-    Attributes
-    ----------
-    family, choice, mechanism
-        The family's template, what was chosen, such as ``k=3``, and the spec of it.
-    coarsening
-        What was larger than it was asked for, if anything.
-    verdict, findings
-        By the policy, and what it rests on; where `checked`, on all attacks, else on the searcher
-        alone.
-    confirmation, confirmation_findings
-        The verdict on fresh releases, by all attacks; None where that was not tried.
-    """
+    """A protection that was tried."""
 
     family: str
     choice: str
     mechanism: str
+    """The family's template, what was chosen, such as ``k=3``, and the spec of it."""
     verdict: Verdict
     findings: tuple[Finding, ...]
     checked: bool
+    """Whether verdict and findings rest on all attacks, and not on the searcher alone."""
     coarsening: Coarsening = AS_ASKED
+    """What was larger than it was asked for, if anything."""
     confirmation: Verdict | None = None
+    """The verdict on fresh releases, by all attacks; None where that was not tried."""
     confirmation_findings: tuple[Finding, ...] = ()
 
     @property
@@ -146,32 +137,32 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What a search found.
-
-    Attributes
-    ----------
-    candidates
-        All protections that were tried, by what is larger and by family, from weak to strong.
-    best
-        The weakest of each family that passes the policy, as far as it was tried; of each
-        combination of what is larger where the search was to coarsen.
-    confirmation_seed
-        Of the fresh releases: an audit with this seed repeats the confirmation.
-    about
-        On which data, when and by which software, under the names that a manifest has for it.
-    """
+    """What a search found."""
 
     candidates: tuple[Candidate, ...]
+    """All protections that were tried, by what is larger and by family, from weak to strong."""
     best: tuple[Candidate, ...]
+    """The weakest of each family that passes the policy, as far as it was tried; of each
+    combination of what is larger where the search was to coarsen."""
     policy: Policy
     confirmation_seed: int
+    """Of the fresh releases: an audit with this seed repeats the confirmation."""
     about: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """On which data, when and by which software, under the names that a manifest has for it."""
 
     @property
     def cautions(self) -> tuple[str, ...]:
         """What a reader of the results must know beforehand, a sentence each."""
         together = Together.read(self.about.get("together"))
         return () if together is None else together.in_words()
+
+    @property
+    def published_for(self) -> str:
+        """For how long the table can be published again and again, such as ``4 weeks``.
+
+        Empty if the search was not for that.
+        """
+        return str(self.about.get("published_for", ""))
 
     @property
     def recommended(self) -> Candidate | None:
@@ -207,6 +198,7 @@ class Recommendation:
         return {
             "recommended": None if chosen is None else chosen.mechanism,
             "coarsened": None if chosen is None else chosen.coarsening.words,
+            **({"published_for": self.published_for} if self.published_for else {}),
             "best_of_each_family": [candidate.name for candidate in self.best],
             "front": [
                 {
@@ -245,6 +237,14 @@ class Recommendation:
         front = [(one.name, shown(one.auc), f"{one.kept:.2f}") for one in self.front]
         not_beaten = table(("front: not beaten in both", "mean AUC", "pattern kept"), front)
         return stacked(*said, not_beaten, table(header, rows))
+
+
+def lasts_in_words(time: str) -> str:
+    """Say for how long what is recommended can be published, table after table."""
+    return (
+        f"It lasts for {time}: all tables of this time, of the same people, were accepted "
+        "together. Whoever has fewer of them knows less. Nothing is known about more."
+    )
 
 
 def undominated(points: Sequence[tuple[float, float]]) -> list[int]:

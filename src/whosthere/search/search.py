@@ -49,24 +49,17 @@ class InterruptedSearch(KeyboardInterrupt):
 
 @dataclass(frozen=True, eq=False)
 class PreparedSearch:
-    """A search that was checked against its data and its folder, and can be run.
-
-    Attributes
-    ----------
-    trials_to_search, trials_at_last
-        How many trials the bisections take at most, and how many checks and confirmations follow
-        if none of them fails.
-    cost
-        What all these are expected to cost; None if it was not asked for.
-    look
-        Which search in its folder it is; its confirmations share the error.
-    """
+    """A search that was checked against its data and its folder, and can be run."""
 
     terms: Terms
     trials_to_search: int
+    """How many trials the bisections take at most."""
     trials_at_last: int
+    """How many checks and confirmations follow if none of them fails."""
     cost: Cost | None
+    """What all these are expected to cost; None if it was not asked for."""
     look: Look
+    """Which search in its folder it is; its confirmations share the error."""
     _job: Job
     _folder: TrialsFolder | None
     _check_all: bool
@@ -144,6 +137,7 @@ class PreparedSearch:
                 "traces": self._job.traces_fingerprint,
                 "versions": self._job.versions,
                 "together": self.terms.together.to_json(),
+                "published_for": self.terms.published_for,
                 "begun": datetime.now(UTC).isoformat(timespec="seconds"),
             },
         )
@@ -161,20 +155,8 @@ def prepare_search(
 ) -> PreparedSearch:
     """Check everything that can be checked before any work is done.
 
-    Parameters
-    ----------
-    traces, options
-        As for an audit; its mechanisms are not used, and its attacks are those of the last check.
-    families
-        Specs with ``?`` for the parameter to find.
-    coarsen
-        What may be larger, as `coarsenings` reads it. Every combination is searched.
-    check_all
-        Whether to try all attacks on the best of every family, and not only until one passes.
-    out
-        Folder that keeps all trials, so that an interrupted search resumes; None to keep nothing.
-    estimate
-        Whether to try each attack, to estimate time and memory.
+    Of the options, mechanisms are not used, and attacks are those of the last check. To `estimate`
+    time and memory, each attack is tried. `whosthere.recommend` says what else is given.
     """
     path = Path(traces)
     terms = Terms(tuple(map(Family, families)), Traces.load(path), options, tuple(coarsen))

@@ -29,7 +29,7 @@ from whosthere.search.recommendation import SEARCHER, Candidate
 from whosthere.seeds import derived_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from whosthere.adversary.attacks import Attack
@@ -156,6 +156,11 @@ class Terms:
         """The plan of some trial by all attacks; all have the same people, groups and times."""
         return self.plan(self.families[0].members()[0].mechanism)
 
+    @property
+    def published_for(self) -> str:
+        """For how long a table is published again and again, in words; empty if it is not."""
+        return self.any_plan.schemes[0].tables[0].layout.in_time
+
     @cached_property
     def tested(self) -> Traces:
         """Everybody in the tested time."""
@@ -173,7 +178,8 @@ class Terms:
         for family in self.families:
             if len(self.plan(family.members()[0].mechanism).settings) > 1:
                 raise InputError(
-                    "a search is for one group size and one knowledge of the targets",
+                    "a search is for one group size, one knowledge of the targets and one number "
+                    "of weeks",
                     fix="Give one of each, and search again for others",
                 )
         for one in self.coarsenings:
@@ -246,7 +252,7 @@ class Tester:
         plan = by_only(plan, self.terms.attacks[1:])
         if not plan.contests:
             return replace(tried, candidate=replace(candidate, checked=True))
-        now = self._scores(plan, f"{candidate.name} with {_listed(plan.attacks)}")
+        now = self._scores(plan, f"{candidate.name} with {', '.join(map(str, plan.attacks))}")
         # The ceiling is known from the search already, on more releases.
         tests, controls = (
             pl.concat([old, new.filter(pl.col("attack") != CEILING)])
@@ -262,7 +268,7 @@ class Tester:
         self.confirmations += 1
         seed = self.terms.confirmation_seed
         plan = self.terms.plan(candidate.mechanism, candidate.coarsening, seed=seed)
-        trial = f"{candidate.name} with {_listed(plan.attacks)} on fresh releases"
+        trial = f"{candidate.name} with {', '.join(map(str, plan.attacks))} on fresh releases"
         scores = self._scores(plan, trial)
         number_of_look(self.folder.manifest, self.terms.seen, note=True)
         verdict, findings = self._judged(*scores, plan)
@@ -299,10 +305,6 @@ class Tester:
 def by_only(plan: Plan, attacks: Collection[Attack]) -> Plan:
     """Return a plan without the other attacks."""
     return replace(plan, contests=tuple(one for one in plan.contests if one.attack in attacks))
-
-
-def _listed(attacks: Sequence[Attack]) -> str:
-    return ", ".join(map(str, attacks))
 
 
 def _fail(task: Task, why: str) -> NoReturn:

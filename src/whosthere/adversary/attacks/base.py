@@ -15,6 +15,7 @@ from whosthere import specs
 from whosthere.errors import InputError, suggestion
 from whosthere.inference.scores import RULED_OUT
 from whosthere.inference.vocabulary import NOT_ATTACKS, STUDY_ONLY
+from whosthere.privacy.scheme import ORDINARY, Layout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,12 +91,14 @@ class Auxiliary:
 class View:
     """What an attacker has of one table, before it is published: `facts`, `knowledge`, `auxiliary`.
 
-    All of it lies over the cells of the table.
+    All of it lies over the cells of the table. `layout` says how these come from the smallest cells
+    that the publisher counts.
     """
 
     facts: Facts
     knowledge: Known
     auxiliary: Auxiliary
+    layout: Layout = ORDINARY
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,15 @@ class Answer:
         """Whether the target cannot be in."""
         return self.score == RULED_OUT
 
+    @property
+    def p_value(self) -> float | None:
+        """Chance of at least this score if the target is out; None if none is claimed."""
+        return None
+
+    def posterior(self, prior: float = 0.5) -> float | None:  # noqa: ARG002
+        """Return the chance of being in, given one before; None if none is claimed."""
+        return None
+
     def explain(self, *, prior: float) -> list[str]:  # noqa: ARG002 - no probability is claimed
         """Return sentences on what the score means, given a probability of being in before."""
         return [
@@ -175,6 +187,19 @@ class FittedAttack(ABC):
         """Score all tables of a publication; more than one needs `Attack.fit_tables`."""
         [release] = releases
         return _returned(Answer, self.score(release), f"{type(self).__name__}.score")
+
+
+class _SaysNothing(FittedAttack):
+    """What is left of any attack on somebody who made no visit in the time that is published."""
+
+    def score(self, release: Release) -> Answer:
+        return self.score_tables((release,))
+
+    def score_tables(self, releases: Sequence[Release]) -> Answer:  # noqa: ARG002
+        return Answer(0.0, 0.0)
+
+
+SAYS_NOTHING = _SaysNothing()
 
 
 class Attack(ABC):
@@ -213,13 +238,8 @@ class Attack(ABC):
         return False
 
     def __post_init__(self) -> None:
-        """Refuse words that a parameter does not take."""
-        for declared in specs.parameters_of(type(self)):
-            if isinstance(declared.value, specs.OneOf):
-                found, known = getattr(self, declared.field), declared.value.choices
-                if found not in known:
-                    fix = suggestion(str(found), known)
-                    raise InputError(f"there is no {declared.key} {found!r}", fix=fix)
+        """Check the parameters."""
+        specs.check_parameters(self)
 
     @classmethod
     def parse(cls, given: Attack | str) -> Attack:
@@ -342,6 +362,27 @@ class Attack(ABC):
         self.check_tables(views)
         fitted = self.fit(views[0].facts, views[0].knowledge, views[0].auxiliary, seed=seed)
         return _returned(FittedAttack, fitted, f"{type(self).__name__}.fit")
+
+
+class AttackOnTables(Attack):
+    """An attack that sees all tables of a publication together."""
+
+    @abstractmethod
+    def fit_views(self, views: Sequence[View], *, seed: int) -> FittedAttack:
+        """Prepare for one target and for publications of tables that `check_tables` has passed."""
+
+    def fit(
+        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
+    ) -> FittedAttack:
+        return self.fit_views([View(facts, knowledge, auxiliary)], seed=seed)
+
+    def check_tables(self, views: Sequence[View]) -> None:
+        for view in views:
+            self.check(view.facts, view.knowledge, view.auxiliary)
+
+    def fit_tables(self, views: Sequence[View], *, seed: int) -> FittedAttack:
+        self.check_tables(views)
+        return self.fit_views(views, seed=seed)
 
 
 def _returned(kind: type, found: _T, function: str) -> _T:

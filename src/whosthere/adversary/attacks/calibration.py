@@ -15,13 +15,16 @@ import numpy as np
 from whosthere.adversary.attacks.base import Answer, Auxiliary, FittedAttack
 from whosthere.adversary.attacks.trained import Tuning, checked_groups, sampler_over
 from whosthere.adversary.attacks.zero_knowledge import ZeroKnowledge
+from whosthere.adversary.groups import sample_tables
 from whosthere.errors import InputError
 from whosthere.inference.scores import RULED_OUT
 from whosthere.privacy.release import Release
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from whosthere.adversary.groups import GroupSampler
     from whosthere.adversary.knowledge import Known
@@ -63,39 +66,47 @@ def calibrated(
             raise InputError("there is nobody to make groups of", fix=fix)
         people = ZeroKnowledge().synthetic_reference(auxiliary.example, rng)
     sampler = sampler_over(people, facts, knowledge, rng)
-    return Calibrated.by(sampler, score, facts, checked_groups(groups, "groups"), rng)
+    n = checked_groups(groups, "groups")
+    return Calibrated.by([sampler], lambda releases: score(releases[0]), [facts], n, rng)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibrated(FittedAttack):
-    """A function that scores releases, and what its scores mean."""
+    """A function that scores the releases of a publication, and what its scores mean."""
 
-    function: ScoreFunction
+    function: Callable[[Sequence[Release]], float]
     tuning: Tuning
 
     @classmethod
     def by(
         cls,
-        sampler: GroupSampler,
-        function: ScoreFunction,
-        facts: Facts,
+        samplers: Sequence[GroupSampler],
+        function: Callable[[Sequence[Release]], float],
+        facts: Sequence[Facts],
         groups: int,
         rng: np.random.Generator,
     ) -> Calibrated:
-        """Score groups that a sampler makes, half of them with the target, and learn from these."""
-        made = sampler.sample(groups, "independent", rng)
-        values = facts.mechanism.alphabet(facts.most_count).values
-        scores = np.array(
-            [
-                Answer(function(Release(values(one).reshape(facts.shape), facts)), 0.0).score
-                for one in made.counts.dense()
-            ]
-        )
+        """Score groups that samplers make, half of them with the target, and learn from these."""
+        made = sample_tables(samplers, groups, "independent", rng)
+        by_table = [
+            [_release(symbols, of) for symbols in one.counts.dense()]
+            for one, of in zip(made, facts, strict=True)
+        ]
+        together = zip(*by_table, strict=True)
+        scores = np.array([Answer(function(releases), 0.0).score for releases in together])
         # How far below all others those are who cannot be in says nothing about the others.
         possible = scores[scores != RULED_OUT]
         scores = np.maximum(scores, possible.min() if possible.size else 0.0)
         # Where nothing was trained, the rule "roc" is not better.
-        return cls(function, Tuning.of(scores, made.labels, "middle"))
+        return cls(function, Tuning.of(scores, made[0].labels, "middle"))
 
     def score(self, release: Release) -> Answer:
-        return self.tuning.answer(self.function(release))
+        return self.score_tables((release,))
+
+    def score_tables(self, releases: Sequence[Release]) -> Answer:
+        return self.tuning.answer(self.function(releases))
+
+
+def _release(symbols: NDArray[np.integer], facts: Facts) -> Release:
+    values = facts.mechanism.alphabet(facts.most_count).values(symbols)
+    return Release(values.reshape(facts.shape), facts)

@@ -13,23 +13,31 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from whosthere import kernels, specs
-from whosthere.adversary.attacks.base import Attack, Auxiliary, FittedAttack, NotApplicableError
+from whosthere.adversary.attacks.base import (
+    AttackOnTables,
+    Auxiliary,
+    FittedAttack,
+    NotApplicableError,
+)
 from whosthere.adversary.attacks.contradiction_rule import rule_first
 from whosthere.adversary.attacks.trained import (
+    Table,
     ThresholdRule,
     TrainedAttack,
     Untuned,
     threshold_parameter,
 )
 from whosthere.adversary.classifiers import CLASSIFIERS, L1, Classifier, Model, classifier
-from whosthere.adversary.groups import Features
+from whosthere.adversary.groups import Features, FeaturesOfTables
 from whosthere.adversary.knowledge import KnownVisits
 from whosthere.seeds import derived_seed, generator
-from whosthere.specs import check_positive
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
+    from whosthere.adversary.attacks.base import View
     from whosthere.adversary.knowledge import Known
     from whosthere.data.traces import Traces
     from whosthere.privacy.facts import Facts
@@ -39,13 +47,7 @@ _LEAST_OF_EACH = 2
 
 @dataclass(frozen=True, kw_only=True)
 class KnockKnock(TrainedAttack):
-    """Train on groups of real people, with and without the target.
-
-    Parameters
-    ----------
-    rule
-        Whether the contradiction rule goes first, where it is sound.
-    """
+    """Train on groups of real people, with and without the target."""
 
     rule: bool = specs.parameter(
         specs.YES_NO, "whether the contradiction rule goes first, where it is sound", default=True
@@ -59,11 +61,10 @@ class KnockKnock(TrainedAttack):
     uses = frozenset({"reference"})
     groups_from_reference: ClassVar[bool] = True
 
-    def fit(
-        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
-    ) -> FittedAttack:
-        trained = self.train(auxiliary.real_traces, facts, knowledge, seed)
-        return rule_first(facts, knowledge, trained) if self.rule else trained
+    def fit_views(self, views: Sequence[View], *, seed: int) -> FittedAttack:
+        seen = [view.auxiliary.real_traces for view in views]
+        trained = self.train(seen, Table.each(views), seed)
+        return rule_first(views, trained) if self.rule else trained
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,16 +86,13 @@ class LocMia(TrainedAttack):
         super().check(facts, knowledge, auxiliary)
         _friends(auxiliary)
 
-    def fit(
-        self,
-        facts: Facts,
-        knowledge: Known,  # noqa: ARG002 - it is not looked at
-        auxiliary: Auxiliary,
-        *,
-        seed: int,
-    ) -> FittedAttack:
-        proxy = KnownVisits(proxy_trace(_friends(auxiliary)))
-        return self.train(auxiliary.real_traces, facts, proxy, seed)
+    def fit_views(self, views: Sequence[View], *, seed: int) -> FittedAttack:
+        guessed = [
+            Table(view.facts, KnownVisits(proxy_trace(_friends(view.auxiliary))), view.layout)
+            for view in views
+        ]
+        seen = [view.auxiliary.real_traces for view in views]
+        return self.train(seen, tuple(guessed), seed)
 
 
 def _friends(auxiliary: Auxiliary) -> Traces:
@@ -119,24 +117,14 @@ def proxy_trace(friends: Traces) -> NDArray[np.int32]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnockKnockPastGroups(Attack):
-    """Train on real past releases of which it is known whether the target was in them.
-
-    Parameters
-    ----------
-    classifier
-        What learns.
-    held_out
-        Share of the past releases, of either kind, that only tune the threshold.
-    threshold
-        Where the threshold lies among equally good ones.
-    """
+class KnockKnockPastGroups(AttackOnTables):
+    """Train on real past releases of which it is known whether the target was in them."""
 
     classifier: Classifier | Model | str = specs.parameter(
         specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=L1
     )
     held_out: float = specs.parameter(
-        specs.NUMBER, "share of the past releases that only tune the threshold", default=0.2
+        specs.CHANCE, "share of the past releases that only tune the threshold", default=0.2
     )
     threshold: ThresholdRule = threshold_parameter()  # noqa: RUF009 - a field
 
@@ -149,7 +137,6 @@ class KnockKnockPastGroups(Attack):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "classifier", classifier(self.classifier))
-        object.__setattr__(self, "held_out", check_positive(self.held_out, "held_out", below=1))
 
     def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
         super().check(facts, knowledge, auxiliary)
@@ -166,24 +153,30 @@ class KnockKnockPastGroups(Attack):
                 f"{_LEAST_OF_EACH} of each, not {inside} and {len(auxiliary.past) - inside}"
             )
 
-    def fit(
-        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
-    ) -> FittedAttack:
-        alphabet = facts.mechanism.alphabet(facts.most_count)
-        features = Features(facts.n_cells, alphabet.withholds)
-        symbols = np.stack(
-            [past.release.symbols.reshape(-1) for past in auxiliary.past],
-            dtype=np.min_scalar_type(alphabet.size - 1),
-            casting="unsafe",
-        )
-        labels = np.array([past.target_in for past in auxiliary.past])
+    def fit_views(self, views: Sequence[View], *, seed: int) -> FittedAttack:
+        parts, symbols = [], []
+        for view in views:
+            alphabet = view.facts.mechanism.alphabet(view.facts.most_count)
+            parts.append(Features(view.facts.n_cells, alphabet.withholds))
+            symbols.append(
+                np.stack(
+                    [past.release.symbols.reshape(-1) for past in view.auxiliary.past],
+                    dtype=np.min_scalar_type(alphabet.size - 1),
+                    casting="unsafe",
+                )
+            )
+        features = FeaturesOfTables(tuple(parts))
+        labels = np.array([past.target_in for past in views[0].auxiliary.past])
         trial = self._held_out(labels, generator(seed, self.name))
-        lessons = features.matrix(kernels.CountMatrix.single(symbols[~trial].T.copy()))
+        lessons = features.matrix(
+            [kernels.CountMatrix.single(one[~trial].T.copy()) for one in symbols]
+        )
         own = derived_seed(seed, self.name, "classifier") % 2**32
         decision = classifier(self.classifier).fit(lessons, labels[~trial], own)
-        tried = symbols[trial][:, features.cells(decision.cells)]
+        chosen = zip(symbols, features.cells(decision.cells), strict=True)
+        tried = [one[trial][:, cells] for one, cells in chosen]
         untuned = Untuned.of(decision, features, tried, labels[trial])
-        return rule_first(facts, knowledge, untuned.tuned(self.threshold))
+        return rule_first(views, untuned.tuned(self.threshold))
 
     def _held_out(self, labels: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:
         """Mark the releases that are kept for tuning: some of either kind, never all."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -19,17 +19,21 @@ from whosthere.adversary.attacks.base import (
 )
 from whosthere.adversary.components import completion
 from whosthere.adversary.count_tables import count_tables
+from whosthere.adversary.flow_rates import FlowLines
 from whosthere.adversary.knowledge import Habits, chance_of_being_counted
 from whosthere.adversary.lines import Levels, Lines, log_sums
+from whosthere.adversary.nested import Chain, chains
 from whosthere.adversary.rates import FLAT, Rates, fit_rates, reference_shape
+from whosthere.data.flows import Pairs
 from whosthere.errors import InputError
 from whosthere.inference.scores import RULED_OUT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from whosthere.adversary.attacks.base import View
     from whosthere.adversary.knowledge import Known
     from whosthere.data.traces import Traces
     from whosthere.kernels.lines import Scales
@@ -60,7 +64,8 @@ class LikelihoodAnswer(Answer):
     def p_value(self) -> float | None:
         """Chance of at least this score if the target is out.
 
-        None where only places are known, or where noise belongs to people and not to cells.
+        None where only places are known, where noise belongs to people and not to cells, or where
+        the target counts more than once in a cell.
 
         It is found by simulation, always with the same random numbers, when it is first asked
         for. Where the model holds it is hardly ever too small: its standard error, some percent of
@@ -129,6 +134,21 @@ class LikelihoodRatio(Attack):
         low_rank = self.rates == "low-rank"
         return _Test(facts, knowledge, self._shape(auxiliary), low_rank=low_rank)
 
+    def check_tables(self, views: Sequence[View]) -> None:
+        for view in views:
+            self.check(view.facts, view.knowledge, view.auxiliary)
+
+    def fit_tables(self, views: Sequence[View], *, seed: int) -> FittedAttack:
+        if len(views) == 1:
+            return super().fit_tables(views, seed=seed)
+        self.check_tables(views)
+        low_rank = self.rates == "low-rank"
+        each = [
+            _Test(one.facts, one.knowledge, self._shape(one.auxiliary), low_rank=low_rank)
+            for one in views
+        ]
+        return _TestOfTables(tuple(each), chains(views))
+
     def score_everybody(
         self, release: Release, people: Traces, auxiliary: Auxiliary | None = None
     ) -> NDArray[np.float64]:
@@ -182,13 +202,39 @@ class _Test(FittedAttack):
         return log_likelihood_ratio(release, self.knowledge, rates)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class _TestOfTables(FittedAttack):
+    """Tests of several tables.
+
+    Tables that add up are judged together. The scores of all others add up as if the tables were
+    independent.
+    """
+
+    tests: tuple[_Test, ...]
+    chains: tuple[Chain, ...]
+
+    def score(self, release: Release) -> Answer:
+        return self.score_tables((release,))
+
+    def score_tables(self, releases: Sequence[Release]) -> LikelihoodAnswer:
+        nulls = []
+        for test, one in zip(self.tests, releases, strict=True):
+            check_same_facts(one, test.facts)
+            rates = fit_rates(one, test.shape, low_rank=test.low_rank)
+            nulls.append(_null(one, test.knowledge, rates))
+        scores = [chain.score([nulls[i] for i in chain.places]) for chain in self.chains]
+        # One table that rules the target out is enough.
+        return LikelihoodAnswer(sum(scores) if all(map(math.isfinite, scores)) else RULED_OUT, 0.0)
+
+
 def log_likelihood_ratio(release: Release, knowledge: Known, rates: Rates) -> LikelihoodAnswer:
     """Score a release for a target, by rates that were fitted to it."""
     null = _null(release, knowledge, rates)
     (score,) = null.by_person(1).tolist()
     if math.isinf(score):
         return LikelihoodAnswer(RULED_OUT, 0.0)
-    known = knowledge.certain.size > 0 and not null.lines.tables.draws
+    once = not null.lines.tables.draws and null.added.max(initial=1) == 1
+    known = knowledge.certain.size > 0 and once
     return LikelihoodAnswer(score, 0.0, null=null if known else None)
 
 
@@ -212,12 +258,15 @@ def nulls_of_everybody(
         ends = people.indptr[first : first + _BLOCK + 1]
         visited = people.cells[ends[0] : ends[-1]]
         person = np.repeat(np.arange(ends.size - 1), np.diff(ends))
-        chance = chance_of_being_counted(visited, release.facts, person)
-        yield ends.size - 1, Null.of(release, lines, visited, chance, person)
+        added = people.weights if people.weights is None else people.weights[ends[0] : ends[-1]]
+        chance = chance_of_being_counted(visited, release.facts, person, added=added)
+        yield ends.size - 1, Null.of(release, lines, visited, chance, person, added=added)
 
 
 def _lines(release: Release, rates: Rates, axis: int | None = None) -> Lines:
     tables = count_tables(release.mechanism, release.facts.most_count)
+    if isinstance(release.regions, Pairs) and axis is None and rates.shape.size == 1:
+        return FlowLines.of_pairs(release.regions, release.symbols, rates, tables)
     return Lines.of(release.symbols, rates, tables, axis)
 
 
@@ -229,8 +278,8 @@ def _null(release: Release, knowledge: Known, rates: Rates) -> Null:
     if not knowledge.certain.size:
         # Whole regions are known, and nothing about epochs.
         return Null.of(release, _lines(release, rates, 0), cells, chance)
-    chance = chance * chance_of_being_counted(cells, release.facts)
-    return Null.of(release, _lines(release, rates), cells, chance)
+    chance = chance * chance_of_being_counted(cells, release.facts, added=knowledge.added)
+    return Null.of(release, _lines(release, rates), cells, chance, added=knowledge.added)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,8 +291,9 @@ class Null:
 
     Attributes
     ----------
-    cells, chance
-        Where the target is or may be, and the chance of being counted there, shape (n_cells,).
+    cells, log_rates, chance, added
+        Where the target is or may be, with the logarithms of the rates of others there, the chance
+        of being counted there, and what is added to the count then, shape (n_cells,).
     place
         Which of the known lines each cell is in, shape (n_cells,).
     known, person_of_line, levels
@@ -253,7 +303,9 @@ class Null:
     release: Release
     lines: Lines
     cells: NDArray[np.int32]
+    log_rates: NDArray[np.float64]
     chance: NDArray[np.float64]
+    added: NDArray[np.int32]
     place: NDArray[np.int64]
     known: NDArray[np.int64]
     person_of_line: NDArray[np.int64]
@@ -267,8 +319,10 @@ class Null:
         cells: NDArray[np.int32],
         chance: NDArray[np.float64],
         person: NDArray[np.int64] | None = None,
+        *,
+        added: NDArray[np.int32] | int | None = None,
     ) -> Null:
-        """Look the lines of cells up; those of one person by default."""
+        """Look the lines of cells up; those of one person, who adds 1 to each, by default."""
         line, _ = lines.place(cells)
         n_lines = lines.symbols.shape[0]
         owned = line if person is None else person * n_lines + line
@@ -276,7 +330,9 @@ class Null:
         owner, known = np.divmod(key, n_lines)
         distinct, which = np.unique(known, return_inverse=True)
         levels = Levels(*(part[which] for part in lines.levels(distinct)))
-        return cls(release, lines, cells, chance, place, known, owner, levels)
+        log_rates = lines.rates.log_rates_for(cells, 0 if person is None else person)
+        each = np.broadcast_to(np.int32(1 if added is None else added), cells.shape)
+        return cls(release, lines, cells, log_rates, chance, each, place, known, owner, levels)
 
     def by_person(self, n: int) -> NDArray[np.float64]:
         """Return the scores of n people, minus infinity where one is ruled out, shape (n,).
@@ -292,6 +348,18 @@ class Null:
                 summed = np.bincount(self.person_of_line, by_line, n)
             by_draw.append(log_chance + summed)
         return by_draw[0] if len(by_draw) == 1 else log_sums(np.stack(by_draw, axis=1))
+
+    def by_cell_at(self, log_rates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what each cell adds to the score if rates are known, given as logarithms."""
+        known = Levels(np.zeros((self.known.size, 1)), np.zeros((self.known.size, 1)))
+        at = replace(self, log_rates=log_rates, levels=known)
+        return np.asarray(at._terms(self.lines.tables.of_ratios)[:, 0])
+
+    def log_levels_without(self) -> NDArray[np.float64]:
+        """Return the mean logarithm of the level at each cell, whose counts are not looked at."""
+        _, within = self.lines.place(self.cells)
+        nodes, log_weight = self.lines.levels(self.known, hidden=(self.place, within))
+        return np.asarray((np.exp(log_weight) * nodes).sum(axis=1)[self.place])
 
     def by_cell(self) -> NDArray[np.float64]:
         """Return what each cell adds to the score, minus infinity where it rules out.
@@ -330,7 +398,7 @@ class Null:
         # A node of each line, shape (n_draws, n_lines).
         reached = np.cumsum(np.exp(levels.log_weight), axis=1)[:, :-1]
         node = (rng.random((n_draws, len(reached), 1)) > reached).sum(axis=2)
-        log_rates = self.lines.rates.log_rates(cells)
+        log_rates = self.log_rates[order]
         rates = np.exp(log_rates + levels.nodes[place, node[:, place]])
         others = np.minimum(rng.poisson(rates), facts.most_count - 1)
         inside = np.arange(n_draws) % 2 == 0
@@ -354,11 +422,18 @@ class Null:
 
         Minus infinity where the target cannot be in.
         """
-        symbols = self.release.symbols.reshape(-1)[self.cells]
-        log_rates = self.lines.rates.log_rates(self.cells)
-        ratios = kernels.log_ratios_at_nodes(
-            symbols, log_rates, self.place, self.levels.nodes, *of_ratios
-        )
+        ratios, facts = np.empty((self.cells.size, self.levels.nodes.shape[1])), self.release.facts
+        for added in np.unique(self.added).tolist():
+            own = self.added == added
+            if added > 1:
+                of_ratios = count_tables(facts.mechanism, facts.most_count, added).of_ratios
+            ratios[own] = kernels.log_ratios_at_nodes(
+                self.release.symbols.reshape(-1)[self.cells[own]],
+                self.log_rates[own],
+                self.place[own],
+                self.levels.nodes,
+                *of_ratios,
+            )
         if (self.chance == 1).all():
             return ratios
         with np.errstate(divide="ignore"):

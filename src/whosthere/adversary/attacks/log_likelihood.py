@@ -8,37 +8,33 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from whosthere import specs
-from whosthere.adversary.attacks.base import Attack, Auxiliary, FittedAttack
+from whosthere.adversary.attacks.base import AttackOnTables, FittedAttack
 from whosthere.adversary.attacks.calibration import Calibrated
 from whosthere.adversary.attacks.contradiction_rule import rule_first
-from whosthere.adversary.attacks.trained import checked_groups, sampler_over
+from whosthere.adversary.attacks.trained import EVEN, sampler_over
 from whosthere.adversary.count_tables import filled
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from whosthere.adversary.knowledge import Known
-    from whosthere.privacy.facts import Facts
+    from whosthere.adversary.attacks.base import View
     from whosthere.privacy.release import Release
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogLikelihood(Attack):
+class LogLikelihood(AttackOnTables):
     """Ask whether the target's trace fits the release's frequencies better than the reference's.
 
     Each cell is taken for a coin of its own: the target visits it with the frequency of the
     release if in, with that of the reference if out. The statistic knows nothing of the
     mechanism; only the groups that tune its threshold are published by it.
-
-    Parameters
-    ----------
-    validation_groups
-        Groups of the reference, half of them with the target, to tune the threshold on.
     """
 
     validation_groups: int = specs.parameter(
-        specs.WHOLE, "groups to tune the threshold on", default=100, key="validation"
+        EVEN, "groups to tune the threshold on", default=100, key="validation"
     )
 
     name: ClassVar[str] = "log-likelihood"
@@ -49,20 +45,23 @@ class LogLikelihood(Attack):
     uses = frozenset({"reference"})
     groups_from_reference: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        checked = checked_groups(self.validation_groups, "validation")
-        object.__setattr__(self, "validation_groups", checked)
-
-    def fit(
-        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
-    ) -> FittedAttack:
+    def fit_views(self, views: Sequence[View], *, seed: int) -> FittedAttack:
         rng = generator(seed, self.name)
-        sampler = sampler_over(auxiliary.real_traces, facts, knowledge, rng)
-        everybody = sampler.reference.counts().reshape(-1)
-        frequencies = _log_frequencies(everybody, sampler.reference.n_users)
-        test = _Test(sampler.target, frequencies)
-        fitted = Calibrated.by(sampler, test, facts, self.validation_groups, rng)
-        return rule_first(facts, knowledge, fitted)
+        samplers, tests = [], []
+        for view in views:
+            traces = view.auxiliary.real_traces
+            sampler = sampler_over(traces, view.facts, view.knowledge, rng)
+            everybody = sampler.reference.counts().reshape(-1)
+            frequencies = _log_frequencies(everybody, sampler.reference.n_users)
+            samplers.append(sampler)
+            tests.append(_Test(sampler.target, frequencies))
+
+        def together(releases: Sequence[Release]) -> float:
+            return sum(test(one) for test, one in zip(tests, releases, strict=True))
+
+        facts = [view.facts for view in views]
+        fitted = Calibrated.by(samplers, together, facts, self.validation_groups, rng)
+        return rule_first(views, fitted)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,5 +90,5 @@ def _log_frequencies(
 
     Half a person is added to either side, so that both stay finite.
     """
-    frequency = (counts + 0.5) / (n + 1.0)
+    frequency = (np.minimum(counts, n) + 0.5) / (n + 1.0)
     return np.log(frequency), np.log1p(-frequency)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast, get_args
 import numpy as np
 
 from whosthere import specs
-from whosthere.adversary.attacks.base import Answer, Attack, FittedAttack
+from whosthere.adversary.attacks.base import Answer, AttackOnTables, FittedAttack
 from whosthere.adversary.classifiers import (
     CLASSIFIERS,
     L1,
@@ -19,7 +19,13 @@ from whosthere.adversary.classifiers import (
     Model,
     classifier,
 )
-from whosthere.adversary.groups import SAMPLINGS, GroupSampler, Sampling
+from whosthere.adversary.groups import (
+    SAMPLINGS,
+    FeaturesOfTables,
+    GroupSampler,
+    Sampling,
+    sample_tables,
+)
 from whosthere.adversary.knowledge import Habits
 from whosthere.data.cells import epoch_of
 from whosthere.data.traces import Traces
@@ -28,12 +34,15 @@ from whosthere.seeds import generator
 from whosthere.specs import check_integer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from whosthere.adversary.groups import Features
+    from whosthere.adversary.attacks.base import View
     from whosthere.adversary.knowledge import Known
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
+    from whosthere.privacy.scheme import Layout
 
 ThresholdRule: TypeAlias = Literal["roc", "middle"]
 THRESHOLD_RULES: tuple[str, ...] = get_args(ThresholdRule)
@@ -48,22 +57,24 @@ def threshold_parameter() -> ThresholdRule:
     return found
 
 
+def checked_groups(given: int, key: str) -> int:
+    """Return a number of groups, or refuse one that cannot be half with the target."""
+    n = check_integer(given, key, least=2)
+    if n % 2:
+        raise InputError(f"{n} groups cannot be balanced", fix="Use an even number")
+    return n
+
+
+EVEN = replace(specs.WHOLE, check=checked_groups)
+
+
 @dataclass(frozen=True, kw_only=True)
-class TrainedAttack(Attack):
+class TrainedAttack(AttackOnTables):
     """An attack that learns from groups of its own; the defaults are the paper's.
 
-    Parameters
-    ----------
-    sampling
-        Whether the groups to learn from are drawn in pairs or independently.
-    classifier
-        What learns: a name such as ``"l1-paper"``, or a `Model`, such as one of scikit-learn.
-    groups
-        Labelled aggregates to learn from, half of them with the target.
-    validation_groups
-        Further ones, always independent, to tune the threshold on.
-    threshold
-        Where it lies among equally good ones; see `youden_threshold`.
+    The classifier is a name such as ``"l1-paper"``, or a `Model`, such as one of scikit-learn.
+    Half of the groups hold the target; those that tune the threshold are always independent. See
+    `youden_threshold` for where that lies.
     """
 
     sampling: Sampling = specs.parameter(
@@ -74,70 +85,81 @@ class TrainedAttack(Attack):
     classifier: Classifier | Model | str = specs.parameter(
         specs.Nested(lambda: CLASSIFIERS), "what learns", default_factory=L1
     )
-    groups: int = specs.parameter(specs.WHOLE, "groups to learn from, an even number", default=400)
+    groups: int = specs.parameter(EVEN, "groups to learn from, an even number", default=400)
     validation_groups: int = specs.parameter(
-        specs.WHOLE, "groups to tune the threshold on", default=100, key="validation"
+        EVEN, "groups to tune the threshold on", default=100, key="validation"
     )
     threshold: ThresholdRule = threshold_parameter()  # noqa: RUF009 - a field
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "classifier", classifier(self.classifier))
-        for field, key in (("groups", "groups"), ("validation_groups", "validation")):
-            object.__setattr__(self, field, checked_groups(getattr(self, field), key))
 
-    def train(self, seen: Traces | Release, facts: Facts, knowledge: Known, seed: int) -> Trained:
-        """Learn from what is seen of other people, and choose the threshold.
+    def train(self, seen: Sequence[Traces | Release], tables: Tables, seed: int) -> Trained:
+        """Learn from what is seen of other people in each table, and choose the threshold.
 
         Attacks that differ in their threshold alone learn once for all of them.
         """
         usual = replace(self, threshold="roc")
-        return _learned(usual, seen, facts, knowledge, seed).tuned(self.threshold)
+        return _learned(usual, tuple(seen), tables, seed).tuned(self.threshold)
 
-    def learn_from(
-        self, seen: Traces | Release, facts: Facts, knowledge: Known, seed: int
-    ) -> Untuned:
+    def learn_from(self, seen: Sequence[Traces | Release], tables: Tables, seed: int) -> Untuned:
         """Learn from what is seen: here, real traces."""
-        return self.learn(cast("Traces", seen), facts, knowledge, generator(seed, self.name))
+        return self.learn(cast("Sequence[Traces]", seen), tables, generator(seed, self.name))
 
     def learn(
-        self, reference: Traces, facts: Facts, knowledge: Known, rng: np.random.Generator
+        self, references: Sequence[Traces], tables: Tables, rng: np.random.Generator
     ) -> Untuned:
-        """Learn from groups of a reference, and score further ones to tune the threshold on."""
-        sampler = sampler_over(reference, facts, knowledge, rng)
-        features = sampler.features
-        lessons = sampler.sample(self.groups, self.sampling, rng)
+        """Learn from groups of a reference, and score further ones to tune the threshold on.
+
+        The reference are the same people over the cells of each table.
+        """
+        samplers = [
+            sampler_over(reference, table.facts, table.knowledge, rng)
+            for reference, table in zip(references, tables, strict=True)
+        ]
+        features = FeaturesOfTables(tuple(one.features for one in samplers))
+        lessons = sample_tables(samplers, self.groups, self.sampling, rng)
         # Not from what is drawn for groups, which are the same for every classifier.
         own = int(rng.spawn(1)[0].integers(2**32))
-        learner = classifier(self.classifier)
-        decision = learner.fit(features.matrix(lessons.counts), lessons.labels, own)
+        learner, labels = classifier(self.classifier), lessons[0].labels
+        decision = learner.fit(features.matrix([one.counts for one in lessons]), labels, own)
         del lessons  # the largest thing in memory, and done with
         cells = features.cells(decision.cells)
-        trial = sampler.sample(self.validation_groups, "independent", rng, cells=cells)
-        return Untuned.of(decision, features, trial.counts.dense(), trial.labels)
+        trial = sample_tables(samplers, self.validation_groups, "independent", rng, cells=cells)
+        symbols = [one.counts.dense() for one in trial]
+        return Untuned.of(decision, features, symbols, trial[0].labels)
+
+
+class Table(NamedTuple):
+    """What a trained attack looks at of one table besides what is seen of other people."""
+
+    facts: Facts
+    knowledge: Known
+    layout: Layout
+
+    @classmethod
+    def each(cls, views: Sequence[View]) -> Tables:
+        """Return it of each of several tables."""
+        return tuple(cls(view.facts, view.knowledge, view.layout) for view in views)
+
+
+Tables: TypeAlias = tuple[Table, ...]
 
 
 @lru_cache(maxsize=1)
 def _learned(
-    attack: TrainedAttack, seen: Traces | Release, facts: Facts, knowledge: Known, seed: int
+    attack: TrainedAttack, seen: tuple[Traces | Release, ...], tables: Tables, seed: int
 ) -> Untuned:
     """Return what an attack learns; the last one is kept, as rules for a threshold share it."""
-    return attack.learn_from(seen, facts, knowledge, seed)
-
-
-def checked_groups(given: int, key: str) -> int:
-    """Return a number of groups, or refuse one that cannot be half with the target."""
-    n = check_integer(given, key, least=2)
-    if n % 2:
-        raise InputError(f"{n} groups cannot be balanced", fix="Use an even number")
-    return n
+    return attack.learn_from(seen, tables, seed)
 
 
 class Untuned(NamedTuple):
     """A classifier, what it sees, and its scores of labelled groups that it did not learn from."""
 
     decision: Decision
-    features: Features
+    features: FeaturesOfTables
     scores: NDArray[np.float64]
     labels: NDArray[np.bool_]
 
@@ -145,11 +167,14 @@ class Untuned(NamedTuple):
     def of(
         cls,
         decision: Decision,
-        features: Features,
-        symbols: NDArray[np.integer],
+        features: FeaturesOfTables,
+        symbols: Sequence[NDArray[np.integer]],
         labels: NDArray[np.bool_],
     ) -> Untuned:
-        """Score labelled groups, given the symbols of the cells that the classifier looks at."""
+        """Score labelled groups, given the symbols of the cells that the classifier looks at.
+
+        There is an array of them for each table.
+        """
         return cls(decision, features, decision(features.of(symbols, decision.cells)), labels)
 
     def tuned(self, rule: ThresholdRule) -> Trained:
@@ -162,12 +187,16 @@ class Trained(FittedAttack):
     """A classifier, what it sees, and what its scores mean."""
 
     decision: Decision
-    features: Features
+    features: FeaturesOfTables
     tuning: Tuning
 
     def score(self, release: Release) -> Answer:
+        return self.score_tables((release,))
+
+    def score_tables(self, releases: Sequence[Release]) -> Answer:
         chosen = self.decision.cells
-        symbols = release.symbols.reshape(-1)[None, self.features.cells(chosen)]
+        parts = zip(releases, self.features.cells(chosen), strict=True)
+        symbols = [release.symbols.reshape(-1)[None, cells] for release, cells in parts]
         return self.tuning.answer(float(self.decision(self.features.of(symbols, chosen))[0]))
 
 
@@ -244,13 +273,19 @@ def sampler_over(
     know of the target is guessed from the reference.
     """
     bounded = facts.mechanism.bound(reference, rng)
-    cells = knowledge.believed_trace(lambda: _habits(reference), rng)
-    alone = Traces(("",), np.array([0, cells.size]), cells, facts.regions, facts.epochs)
-    target = facts.mechanism.bound(alone, rng).cells
-    return GroupSampler(bounded, target, facts.group_size, facts.mechanism)
+    cells = knowledge.believed_trace(lambda: habits(reference), rng)
+    weights = None
+    if reference.weights is not None:
+        weights = np.broadcast_to(np.asarray(knowledge.added, np.int32), cells.shape)
+    alone = Traces(
+        ("",), np.array([0, cells.size]), cells, facts.regions, facts.epochs, weights=weights
+    )
+    target = facts.mechanism.bound(alone, rng)
+    return GroupSampler(bounded, target.cells, facts.group_size, facts.mechanism, target.added(0))
 
 
-def _habits(reference: Traces) -> Habits:
+def habits(reference: Traces) -> Habits:
+    """Return when and how often the people of a reference are seen."""
     n = reference.epochs.n
     visits = np.bincount(epoch_of(reference.cells, n), minlength=n).astype(np.float64)
     time = visits / visits.sum() if visits.any() else np.full(n, 1.0 / n)

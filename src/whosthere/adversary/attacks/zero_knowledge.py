@@ -10,24 +10,28 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast, get_args
 
+import numpy as np
+
 from whosthere import specs
 from whosthere.adversary.attacks.base import Answer, Auxiliary, FittedAttack, check_same_facts
 from whosthere.adversary.attacks.contradiction_rule import rule_first
-from whosthere.adversary.attacks.trained import Trained, TrainedAttack, Untuned
+from whosthere.adversary.attacks.trained import Table, Tables, Trained, TrainedAttack, Untuned
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals, empirical, estimate_marginals
 from whosthere.adversary.rates import mechanism_marginals
 from whosthere.adversary.synthetic import UnicityModel, parse_activity
 from whosthere.data.regions import Regions
+from whosthere.privacy.scheme import ORDINARY
 from whosthere.seeds import digest, generator
-from whosthere.specs import check_integer
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Sequence
 
+    from whosthere.adversary.attacks.base import View
     from whosthere.adversary.knowledge import Known
     from whosthere.data.traces import Traces
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
+    from whosthere.privacy.scheme import Layout
 
 MarginalsFrom: TypeAlias = Literal["paper", "mechanism", "empirical"]
 FitOn: TypeAlias = Literal["per-release", "per-target", "per-target-in"]
@@ -38,37 +42,25 @@ _EXAMPLES = {"per-target": "example", "per-target-in": "example_in"}
 _PEOPLE, _PEOPLE_PER_MEMBER = 5_000, 5
 
 
-def _known_activity(text: str) -> str:
-    parse_activity(text, LEAST_MEAN)
-    return text
+def _known_activity(text: str, _key: str = "") -> str:
+    name = text.strip().lower()
+    parse_activity(name, LEAST_MEAN)
+    return name
 
 
 @dataclass(frozen=True, kw_only=True)
 class ZeroKnowledge(TrainedAttack):
     """Make people up from the attacked release alone, and train on groups of them.
 
-    Parameters
-    ----------
-    reference_size
-        How many people to make up, more than are in the group; 5,000 by default, or five times
-        the size of the group if that is more, so that the groups made of them differ.
-    marginals
-        How they are estimated from the release: "paper" corrects them by its rules,
-        "mechanism" fits them through the mechanism, "empirical" takes the counts as they are.
-    activity
-        How visits are spread over people: exponential, constant, or lognormal:SIGMA.
-    positions
-        Whether a person's regions lie next to one another, where positions are known.
-    rule
-        Whether the contradiction rule goes first, where it is sound.
-    fit
-        "per-release" trains anew on every release, which is the attack. "per-target" trains once,
-        on an example release, and scores all others by that: cheaper, and not the same.
-        "per-target-in" does so on an example that holds the target, which no attacker can know.
+    The marginals "paper" are corrected by its rules, "mechanism" ones are fitted through the
+    mechanism, "empirical" ones are the counts as they are. With a `fit` "per-release" it trains
+    anew on every release, which is the attack. "per-target" trains once, on an example release,
+    and scores all others by that: cheaper, and not the same. "per-target-in" does so on an example
+    that holds the target, which no attacker can know.
     """
 
     reference_size: int | None = specs.parameter(
-        specs.WHOLE,
+        specs.at_least(2),
         "people to make up; 5000 by default, or five times the group's size if that is more",
         default=None,
         key="reference",
@@ -79,7 +71,9 @@ class ZeroKnowledge(TrainedAttack):
         default="paper",
     )
     activity: str = specs.parameter(
-        specs.Text("exponential or constant or lognormal:SIGMA", _known_activity),
+        specs.Text(
+            "exponential or constant or lognormal:SIGMA", _known_activity, check=_known_activity
+        ),
         "how visits are spread over people",
         default="exponential",
     )
@@ -103,14 +97,6 @@ class ZeroKnowledge(TrainedAttack):
         "visits of the target"
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "activity", self.activity.strip().lower())
-        parse_activity(self.activity, LEAST_MEAN)
-        if self.reference_size is not None:
-            made_up = check_integer(self.reference_size, "reference", least=2)
-            object.__setattr__(self, "reference_size", made_up)
-
     @property
     def needs_law(self) -> bool:
         return self.marginals == "mechanism"
@@ -130,35 +116,59 @@ class ZeroKnowledge(TrainedAttack):
         """Return how many people are made up for groups of m."""
         return self.reference_size or max(_PEOPLE, _PEOPLE_PER_MEMBER * m)
 
-    def fit(
-        self, facts: Facts, knowledge: Known, auxiliary: Auxiliary, *, seed: int
-    ) -> FittedAttack:
-        on_each = OnEachRelease(self, facts, knowledge, seed)
+    def fit_views(self, views: Sequence[View], *, seed: int) -> FittedAttack:
+        on_each = OnEachRelease(self, Table.each(views), seed)
         fitted: FittedAttack = on_each
         if self.fit_on in _EXAMPLES:
-            fitted = on_each.trained_on(getattr(auxiliary, _EXAMPLES[self.fit_on]))
-        return rule_first(facts, knowledge, fitted) if self.rule else fitted
+            examples = [getattr(view.auxiliary, _EXAMPLES[self.fit_on]) for view in views]
+            fitted = on_each.trained_on(examples)
+        return rule_first(views, fitted) if self.rule else fitted
 
-    def learn_from(
-        self, seen: Traces | Release, facts: Facts, knowledge: Known, seed: int
-    ) -> Untuned:
-        """Learn from people who are made up from a release."""
-        release = cast("Release", seen)
-        rng = generator(seed, self.name, digest(release.values.reshape(-1)))
-        return self.learn(self.synthetic_reference(release, rng), facts, knowledge, rng)
+    def learn_from(self, seen: Sequence[Traces | Release], tables: Tables, seed: int) -> Untuned:
+        """Learn from people who are made up from a release, that of the table with most cells.
+
+        They are made up over the smallest cells, and laid out over those of each table.
+        """
+        releases = cast("Sequence[Release]", seen)
+        rng = generator(seed, self.name, *(digest(one.values.reshape(-1)) for one in releases))
+        if len(releases) == 1:
+            return self.learn([self.synthetic_reference(releases[0], rng)], tables, rng)
+        most = max(range(len(tables)), key=lambda i: tables[i].facts.n_cells)
+        people = self._made_up(releases[most], rng, tables[most].layout, tables)
+        return self.learn([one.layout.all_at_once(people) for one in tables], tables, rng)
 
     def synthetic_reference(self, release: Release, rng: np.random.Generator) -> Traces:
         """Make people up whose visits resemble those that the release was counted from."""
+        return self._made_up(release, rng, ORDINARY, ())
+
+    def _made_up(
+        self, release: Release, rng: np.random.Generator, layout: Layout, tables: Tables
+    ) -> Traces:
+        """Make them up over the smallest cells, over which a layout lies as others of some tables.
+
+        Visits are spread evenly over the parts of larger cells.
+        """
         seen = release
         if not self.positions:
             nowhere = replace(release.facts, regions=Regions(release.regions.ids))
             seen = replace(release, facts=nowhere)
         marginals = self.estimated(seen, rng)
+        regions, epochs, space, time = seen.regions, seen.epochs, marginals.space, marginals.time
+        if layout.regions is not None:
+            number = np.array(layout.regions)
+            space = (space / np.bincount(number))[number]
+            own = (one.facts.regions for one in tables if one.layout.regions is None)
+            regions = next(own, Regions([str(i) for i in range(number.size)]))
+        if layout.epochs > 1:
+            n = epochs.n * layout.epochs
+            finer = replace(epochs, length=epochs.length / layout.epochs, n=n)
+            epochs = next((one.facts.epochs for one in tables if one.layout.epochs == 1), finer)
+            time = np.repeat(time, layout.epochs)[: epochs.n]
         model = UnicityModel(
-            regions=seen.regions,
-            epochs=seen.epochs,
-            space=marginals.space,
-            time=marginals.time,
+            regions=regions,
+            epochs=epochs,
+            space=space,
+            time=time,
             activity=parse_activity(self.activity, marginals.mean_visits),
         )
         return model.generate(self._people(release.group_size), rng)
@@ -173,17 +183,20 @@ class ZeroKnowledge(TrainedAttack):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OnEachRelease(FittedAttack):
-    """Trains a classifier for every release that it scores."""
+    """Trains a classifier for every publication that it scores."""
 
     attack: ZeroKnowledge
-    facts: Facts
-    knowledge: Known
+    tables: Tables
     seed: int
 
     def score(self, release: Release) -> Answer:
-        return self.trained_on(release).score(release)
+        return self.score_tables((release,))
 
-    def trained_on(self, release: Release) -> Trained:
-        """Train on one release."""
-        check_same_facts(release, self.facts)
-        return self.attack.train(release, self.facts, self.knowledge, self.seed)
+    def score_tables(self, releases: Sequence[Release]) -> Answer:
+        return self.trained_on(releases).score_tables(releases)
+
+    def trained_on(self, releases: Sequence[Release]) -> Trained:
+        """Train on one publication."""
+        for release, table in zip(releases, self.tables, strict=True):
+            check_same_facts(release, table.facts)
+        return self.attack.train(releases, self.tables, self.seed)

@@ -26,32 +26,22 @@ _DAY_SECONDS = 24 * 60 * 60
 
 @dataclass(frozen=True, eq=False)
 class Residents:
-    """What is lasting about each person; every array has one row per person.
-
-    Attributes
-    ----------
-    home, work
-        Regions of the home and the workplace, -1 without one.
-    favourites, n_favourites
-        Regions of favourite places, best first, shape (n, most), and how many are in use, from 1.
-    roaming
-        Share of stays elsewhere that lead to a new place instead of a favourite one.
-    clock_shift
-        Hours by which the person lives later than the wall clock says.
-    first_day_off
-        Weekday (0 = Monday) of the first of a worker's two days off in a row.
-    sessions_a_week
-        Expected number of sessions in an average week.
-    """
+    """What is lasting about each person; every array has one row per person."""
 
     home: Ints32
     work: Ints32
+    """Regions of the home and the workplace, -1 without one."""
     favourites: Ints32
     n_favourites: Ints32
+    """Regions of favourite places, best first, shape (n, most), and how many are in use, from 1."""
     roaming: Floats
+    """Share of stays elsewhere that lead to a new place instead of a favourite one."""
     clock_shift: Floats
+    """Hours by which the person lives later than the wall clock says."""
     first_day_off: Ints32
+    """Weekday (0 = Monday) of the first of a worker's two days off in a row."""
     sessions_a_week: Floats
+    """Expected number of sessions in an average week."""
 
     def __len__(self) -> int:
         return int(self.home.size)

@@ -149,8 +149,7 @@ def _distances(a: Floats, b: Floats) -> Floats:
 def _around(from_centres: Floats, km: float) -> Floats:
     """Density at points by their distance from the centres, of which each is half the last."""
     size = 0.5 ** np.arange(from_centres.shape[1])
-    density: Floats = (np.exp(-from_centres / km) * size).sum(axis=1)
-    return density
+    return np.asarray((np.exp(-from_centres / km) * size).sum(axis=1))
 
 
 def _nearest(apart: Floats, most: int) -> Ints32:

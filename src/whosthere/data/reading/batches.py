@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import polars as pl
 
-from whosthere.data.reading.columns import are_rounded, degrees_of
+from whosthere.data.reading.columns import ROUNDED, degrees_of
 from whosthere.data.reading.formats import points_of
 from whosthere.data.reading.source import CONTROL, RAGGED, naming
 from whosthere.data.reading.times import IMPLAUSIBLE, PLAUSIBLE_YEARS, SKIPPED, TWICE
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
 
 _Item = TypeVar("_Item")
 
+TO = "to "
+"""Before the names of columns that say where and when a trip ends."""
 _OUTSIDE_THE_WORLD = "is not a place on Earth; are longitude and latitude swapped?"
 _PROJECTED = "is not in degrees: the coordinates look projected, in metres or such"
 _MISSING = ("", "n/a", "N/A", "#N/A", "NA", "nan", "NaN", "null", "NULL", "None", r"\N")
@@ -69,13 +70,10 @@ class Rejects:
     frame: pl.DataFrame
     first_row: int
     drops: bool
+    bad: NDArray[np.bool_]
+    """Which rows are to be dropped."""
     noted: dict[str, RecordsError] | None = None
     reasons: Counter[str] = field(default_factory=Counter)
-
-    @cached_property
-    def bad(self) -> NDArray[np.bool_]:
-        """Which rows are to be dropped."""
-        return np.zeros(self.frame.height, dtype=bool)
 
     def add(
         self,
@@ -120,7 +118,8 @@ class Rejects:
         """Note ids that a program wrote as numbers, and that have lost digits in this way."""
         if ids.dtype == pl.String:
             reason = f"with a {role} id that was rounded"
-            self.add(role, are_rounded(ids).fill_null(value=False), reason, _ROUNDED, fix=_ID_FIX)
+            rounded = ids.str.contains(ROUNDED).fill_null(value=False)
+            self.add(role, rounded, reason, _ROUNDED, fix=_ID_FIX)
 
     def add_times(self, moments: Moments, times: TimeReader) -> None:
         """Note times that could not be understood, or not be used."""
@@ -147,27 +146,19 @@ def _complaint(value: object, problem: str) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Batch:
-    """Checked records that follow one another in a file.
-
-    Attributes
-    ----------
-    records
-        Columns user (who, as the file has it; missing where users were left out), micros (when,
-        in microseconds since 1970 UTC), and lon and lat (degrees) or region (where).
-    first_row
-        Index in the file of the batch's first row.
-    bad, invalid
-        Which rows of the file were left out, and how many by reason.
-    resolved
-        How many local times of a clock change were read, by problem.
-    """
+    """Checked records that follow one another in a file."""
 
     source: Source
     records: pl.DataFrame
+    """Columns user (who, as the file has it; missing where users were left out), micros (when, in
+    microseconds since 1970 UTC), and lon and lat (degrees) or region (where)."""
     first_row: int
+    """Index in the file of the batch's first row."""
     bad: NDArray[np.bool_]
     invalid: Counter[str]
+    """Which rows of the file were left out, and how many by reason."""
     resolved: Counter[str]
+    """How many local times of a clock change were read, by problem."""
 
     def __len__(self) -> int:
         return self.records.height
@@ -181,6 +172,15 @@ class Batch:
     def rows_read(self) -> int:
         """Rows that the batch was made from, invalid ones included."""
         return self.bad.size
+
+    @property
+    def ends(self) -> list[pl.DataFrame]:
+        """The records; and, where they are trips, where and when these end, under the same names.
+
+        Of the latter, only `records` says who it was.
+        """
+        names = {name: name.removeprefix(TO) for name in self.records.columns if name[:3] == TO}
+        return [self.records, *([self.records.select(list(names)).rename(names)] if names else [])]
 
     def place(self, index: int) -> str:
         """Name the row of a record as the user would find it."""
@@ -209,27 +209,37 @@ class RecordTable:
     def batches(self) -> Iterator[Batch]:
         """Read the file as batches of checked records."""
         first_row = 0
-        for frame in self.layout.source.batches(self.layout.chosen):
+        for frame in self.layout.source.batches(self._chosen):
             yield self._check(frame, first_row)
             first_row += frame.height
 
+    @property
+    def _chosen(self) -> list[pl.Expr]:
+        """What is read of each row."""
+        return self.layout.chosen
+
     def _check(self, frame: pl.DataFrame, first_row: int) -> Batch:
-        source = self.layout.source
-        rejects = Rejects(self.layout, frame, first_row, self.drop_invalid, self.noted)
+        source, none_bad = self.layout.source, np.zeros(frame.height, dtype=bool)
+        rejects = Rejects(self.layout, frame, first_row, self.drop_invalid, none_bad, self.noted)
         rejects.add_ragged()
+        records, resolved = self._read(rejects)
+        if rejects.bad.any():
+            records = records.filter(pl.Series(~rejects.bad))
+        return Batch(source, records, first_row, rejects.bad, rejects.reasons, resolved)
+
+    def _read(self, rejects: Rejects) -> tuple[pl.DataFrame, Counter[str]]:
+        """Return the records of all rows, bad ones noted, and local times that were resolved."""
+        frame = rejects.frame
         users = [frame["user"]] if "user" in frame.columns else []
         for column in users:
             rejects.add("user", _blank(column), "without a user", "is no user")
             rejects.add_rounded("user", column)
-        with naming(source.path):
+        with naming(self.layout.source.path):
             moments = self.times.read(frame["time"])
         rejects.add_times(moments, self.times)
         places = self._places(frame, rejects)
-        records = places.with_columns(moments.micros.alias("micros"), *users)
-        if rejects.bad.any():
-            records = records.filter(pl.Series(~rejects.bad))
         resolved = Counter({name: int(mask.sum()) for name, mask in moments.resolved.items()})
-        return Batch(source, records, first_row, rejects.bad, rejects.reasons, resolved)
+        return places.with_columns(moments.micros.alias("micros"), *users), resolved
 
     def _places(self, frame: pl.DataFrame, rejects: Rejects) -> pl.DataFrame:
         if "region" in frame.columns:

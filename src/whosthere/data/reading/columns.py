@@ -43,16 +43,21 @@ THOUSANDS = (",", ".", " ", "'")
 # Floats are exact up to 2^53; hashes in hexadecimal may have an e, but neither a point nor a plus.
 _EXACT_IN_32_BITS = 1 << 24
 _WHOLE_WITH_DECIMALS = r"^(\s*[+-]?(?:\d{1,15}|[1-8]\d{15}))[.,]0*(\s*)$"
-# Also as a part of an id that several columns make.
-_ROUNDED = (
+ROUNDED = (
     r"(?:^|-)\s*[+-]?(?:\d+(?:[.,]\d*)?[eE]\+\d{1,3}|\d+[.,]\d*[eE]-?\d{1,3}"
     r"|(?:\d{17,}|[09]\d{15})[.,]0*)\s*(?:-|$)"
 )
+"""Ids that a program wrote as numbers with too few digits, also as a part of an id of several
+columns: many people would be one."""
 # A column called id may number the rows, so that beside one of these it is in doubt.
 _OF_PEOPLE = ("user", "subscriber", "msisdn", "imsi", "imei", "caller", "device", "member",
               "person", "customer", "client", "phone")  # fmt: skip
 # What is said to be missing, or there several times, where the role is part of another.
-_ROLE_IN_WORDS = {"clock": "time", "area code": "region", "cell in area": "region"}
+_ROLE_IN_WORDS = {
+    "clock": "time", "area code": "region", "cell in area": "region", "start region": "origin",
+    "end region": "destination", "start time": "time", "end time": "arrival", "start lon": "lon",
+    "start lat": "lat", "end lon": "end_lon", "end lat": "end_lat", "start user": "user",
+}  # fmt: skip
 _BELOW_TITLES = ", or which row names the columns (`header_row`)"
 _OTHERWISE = {"region": ", or make regions from points: a grid, antennas, polygons or hexagons"}
 
@@ -63,7 +68,8 @@ class Columns:
 
     None asks for a guess from `USUAL_NAMES`.
 
-    A user or region may be several columns together, as in ``LAC+CI``.
+    A user or region may be several columns together, as in ``LAC+CI``. Of a table of trips, they
+    are those of one `end`: ``start`` or ``end``.
     """
 
     user: str | None = None
@@ -73,6 +79,7 @@ class Columns:
     lat: str | None = None
     region: str | None = None
     count: str | None = None
+    end: str = ""
 
     def find(self, role: str, found: Sequence[str]) -> str | None:
         """Return the name of the column for a role, None where none fits.
@@ -88,8 +95,11 @@ class Columns:
                         f"has no column {part!r}", fix=suggestion(part, showable(found))
                     )
             return named
-        name = guess(role, found)
-        if role != "region" or name is not None:
+        of_end = f"{self.end} {role}"
+        name = guess(of_end, found) if of_end in USUAL_NAMES else None
+        if name is None and self.end != "end":
+            name = guess(role, found)
+        if role != "region" or name is not None or self.end == "end":
             return name
         # Two columns may number areas, and cells within them.
         area, cell = guess("area code", found), guess("cell in area", found)
@@ -99,7 +109,7 @@ class Columns:
         """Return the name of the column for a role, refusing a table that lacks one."""
         name = self.find(role, found)
         if name is None:
-            raise missing(role, found, of_counts=of_counts)
+            raise missing(f"{self.end} {role}".strip(), found, of_counts=of_counts)
         return name
 
 
@@ -135,6 +145,7 @@ def missing(role: str, found: Sequence[str], *, of_counts: bool = False) -> Reco
     """Say that a table has no column for a role, or no names of columns at all."""
     refuse_data_as_names(found)
     otherwise = _BELOW_TITLES if of_counts else _OTHERWISE.get(role, "")
+    role = _ROLE_IN_WORDS.get(role, role)
     return RecordsError(
         f"has no column for the {role} (found {listed(showable(found))})",
         fix=f"Say which column holds the {role} (`{role}_column`){otherwise}",
@@ -191,22 +202,15 @@ _DATUM = re.compile(r"^\s*[+-]?\d+(?:[.,]\d+)?\s*$|\d:\d\d")
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """How each role is read from the columns of one table.
-
-    Attributes
-    ----------
-    names
-        The columns of each role as messages name them, several joined by ``+``.
-    exprs
-        Expressions over the columns of the table, each under the name of its role.
-    times
-        The first times of the table, where these were asked for and are no datetimes.
-    """
+    """How each role is read from the columns of one table."""
 
     source: Source
     names: dict[str, str]
+    """The columns of each role as messages name them, several joined by ``+``."""
     exprs: dict[str, pl.Expr]
+    """Expressions over the columns of the table, each under the name of its role."""
     times: pl.Series | None = None
+    """The first times of the table, where these were asked for and are no datetimes."""
 
     @property
     def chosen(self) -> list[pl.Expr]:
@@ -291,7 +295,8 @@ class _Finder:
             texts = self._single(name)
             return {axis: (name, texts.str.extract(_WKT, i)) for i, axis in enumerate(_AXES, 1)}
         if name is None or kind != pl.Binary:
-            raise missing("lat" if lon is not None else "lon", found)
+            lacking = "lat" if lon is not None else "lon"
+            raise missing(f"{self.columns.end} {lacking}".strip(), found)
         return {"point": (name, self._single(name))}
 
     def _time(self) -> tuple[str, pl.Expr]:
@@ -381,11 +386,6 @@ def plain_ids(ids: pl.Series) -> pl.Series:
     if not texts.str.contains(r"[.,']").any():
         return texts
     return from_sheets(texts.str.replace(_WHOLE_WITH_DECIMALS, "$1$2"))
-
-
-def are_rounded(ids: pl.Series) -> pl.Series:
-    """Tell which ids a program wrote as numbers with too few digits: many people would be one."""
-    return ids.str.contains(_ROUNDED)
 
 
 def single_values(name: str, schema: Mapping[str, pl.DataType]) -> pl.Expr:

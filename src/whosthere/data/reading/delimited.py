@@ -110,7 +110,7 @@ class DelimitedSource(Source):
     by_polars: bool
     n_titles: int = 0
 
-    def batches(self, chosen: Sequence[pl.Expr], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
+    def batches(self, chosen: Sequence[pl.Expr]) -> Iterator[pl.DataFrame]:
         done = 0
         if self.by_polars:
             with readable(self.path), suppress(pl.exceptions.ComputeError):
@@ -118,7 +118,10 @@ class DelimitedSource(Source):
                 whole = pl.QueryOptFlags(projection_pushdown=False)
                 wanted = self._scan().select(chosen)
                 for frame in wanted.collect_batches(
-                    chunk_size=rows, maintain_order=True, engine="streaming", optimizations=whole
+                    chunk_size=BATCH_ROWS,
+                    maintain_order=True,
+                    engine="streaming",
+                    optimizations=whole,
                 ):
                     done += frame.height
                     yield frame

@@ -61,10 +61,7 @@ def open_sources(
     Folders called ``name=value``, as databases write them, give their files a column of that name.
     With `user_from_path`, the first folder below (or the file's own name) is the column
     `USER_FROM_PATH`. Files that cannot be opened are left out and `skipped` where that is a list.
-
-    Returns
-    -------
-    The tables, and the names of the files in the folder whose extension is unknown.
+    Returns the tables, and the names of the files in the folder whose extension is unknown.
     """
     if isinstance(path, Sequence) and not isinstance(path, str):
         how: Any = {"encoding": encoding, "user_from_path": user_from_path, "skipped": skipped}

@@ -60,16 +60,11 @@ class Partition(ABC):
 
 @dataclass(frozen=True)
 class RegionIds(Partition):
-    """Regions that the records name.
-
-    Parameters
-    ----------
-    table
-        The regions there are; a record that names another is invalid. Without a table the
-        regions are those that the records name, and have no positions.
-    """
+    """Regions that the records name."""
 
     table: Regions | None = None
+    """The regions there are; a record that names another is invalid. Without a table the regions
+    are those that the records name, and have no positions."""
 
     uses_points = False
 
@@ -89,18 +84,12 @@ class RegionIds(Partition):
 
 @dataclass(frozen=True)
 class ThroughAntennas(Partition):
-    """The square, area or hexagon that a record's antenna stands in.
-
-    Parameters
-    ----------
-    antennas
-        Their ids, which the records name, and their positions. A grid covers all of them.
-    areas
-        How positions become regions.
-    """
+    """The square, area or hexagon that a record's antenna stands in."""
 
     antennas: Regions
+    """Their ids, which the records name, and their positions. A grid covers all of them."""
     areas: Partition
+    """How positions become regions."""
 
     uses_points = False
 
@@ -138,8 +127,7 @@ def _locator(table: Regions, region: NDArray[np.int32], regions: Callable[[], Re
 
     def locate(places: pl.DataFrame) -> NDArray[np.int32]:
         row = places["region"].cast(pl.String).cast(rows, strict=False).to_physical()
-        found: NDArray[np.int32] = region[row.cast(pl.Int32).fill_null(-1).to_numpy()]
-        return found
+        return np.asarray(region[row.cast(pl.Int32).fill_null(-1).to_numpy()])
 
     return Locator(locate, regions)
 
@@ -234,18 +222,12 @@ _FAR_KM = 100
 
 @dataclass(frozen=True)
 class NearestAntenna(Partition):
-    """The nearest of given antennas by great-circle distance: their Voronoi regions.
-
-    Parameters
-    ----------
-    antennas
-        The regions, with positions.
-    reach_km
-        Places farther than this from every antenna belong to none.
-    """
+    """The nearest of given antennas by great-circle distance: their Voronoi regions."""
 
     antennas: Regions
+    """The regions, with positions."""
     reach_km: float = np.inf
+    """Places farther than this from every antenna belong to none."""
 
     def locator(self, _box: Box = WORLD, /) -> Locator:
         from scipy.spatial import KDTree  # noqa: PLC0415 - slow to import

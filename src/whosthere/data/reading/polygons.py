@@ -47,19 +47,14 @@ class Polygons(Partition):
     """Areas of GeoJSON, GeoParquet or a GeoDataFrame; where they overlap, the first one counts.
 
     Needs the `geo` extra.
-
-    Parameters
-    ----------
-    areas
-        A FeatureCollection of Polygons and MultiPolygons, or a Parquet file or frame with a column
-        of them.
-    id_property
-        The property or column that holds a region's id; by default the feature's own id, a
-        property called region, id or name, or else its number in the file.
     """
 
     areas: AnyPath | Frame
+    """A FeatureCollection of Polygons and MultiPolygons, or a Parquet file or frame with a column
+    of them."""
     id_property: str | None = None
+    """The property or column that holds a region's id; by default the feature's own id, a property
+    called region, id or name, or else its number in the file."""
 
     def locator(self, _box: Box = WORLD, /) -> Locator:
         shapely = optional("shapely", "Reading polygons", "geo")

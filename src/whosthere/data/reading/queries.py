@@ -27,20 +27,14 @@ _IN_ZONE = f"SET GLOBAL TimeZone = '{ZONE}'"
 
 @dataclass(frozen=True)
 class Query:
-    """A query whose rows are records.
-
-    Parameters
-    ----------
-    sql
-        A SELECT, in the words of DuckDB.
-    database
-        A file of DuckDB or SQLite, or the address of a PostgreSQL server, such as
-        ``postgresql://user@host/name``. None for queries that name files themselves.
-    """
+    """A query whose rows are records."""
 
     # An address may hold a password, and a query the ids of users.
     sql: str = field(repr=False)
+    """A SELECT, in the words of DuckDB."""
     database: str | None = field(default=None, repr=False)
+    """A file of DuckDB or SQLite, or the address of a PostgreSQL server, such as
+    ``postgresql://user@host/name``. None for queries that name files themselves."""
 
     def open(self) -> tuple[list[Source], list[str]]:
         """Ask the database for the columns of the query; return what `open_sources` does."""
@@ -90,9 +84,9 @@ class QuerySource(Source):
     sql: str
     is_server: bool = False
 
-    def batches(self, chosen: Sequence[pl.Expr], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
+    def batches(self, chosen: Sequence[pl.Expr]) -> Iterator[pl.DataFrame]:
         with _asking():
-            for batch in self._cursor().execute(self.sql).to_arrow_reader(rows):
+            for batch in self._cursor().execute(self.sql).to_arrow_reader(BATCH_ROWS):
                 yield pl.DataFrame(batch).select(chosen)
 
     def head(self, n: int) -> pl.DataFrame:

@@ -77,33 +77,23 @@ class Stored:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Source(ABC):
-    """Rows of one origin, not read yet.
-
-    Attributes
-    ----------
-    path, schema
-        The file, as messages name it, and the type of each column.
-    rows, about_rows
-        How many rows there are, where that is known without reading them, or a guess.
-    row_word, first_row
-        How a message counts rows: "line" 2 is the first record of a CSV file.
-    notes
-        What the user should know of how it is read.
-    points
-        The column that holds points, where the file itself says so.
-    constants
-        Columns that the file itself does not have, each with its one value.
-    """
+    """Rows of one origin, not read yet."""
 
     path: Path
+    """The file, as messages name it."""
     schema: Mapping[str, pl.DataType]
     rows: int | None = None
     about_rows: int | None = None
+    """How many rows there are, or a guess, as far as that is known without reading them."""
     row_word: str = "row"
     first_row: int = 1
+    """How a message counts rows: "line" 2 is the first record of a CSV file."""
     notes: tuple[str, ...] = ()
+    """What the user should know of how it is read."""
     points: str | None = None
+    """The column that holds points, where the file itself says so."""
     constants: Mapping[str, str | None] = field(default_factory=dict)
+    """Columns that the file itself does not have, each with its one value."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -120,8 +110,8 @@ class Source(ABC):
         return f"{self.path}, {self.row_word} {index + self.first_row:,}"
 
     @abstractmethod
-    def batches(self, chosen: Sequence[pl.Expr], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
-        """Read expressions over the columns, in order, about `rows` rows at a time.
+    def batches(self, chosen: Sequence[pl.Expr]) -> Iterator[pl.DataFrame]:
+        """Read expressions over the columns, in order, about `BATCH_ROWS` rows at a time.
 
         A batch may have the column `RAGGED` besides.
         """
@@ -156,12 +146,12 @@ class FrameSource(Source):
 
     frame: pl.LazyFrame
 
-    def batches(self, chosen: Sequence[pl.Expr], rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
+    def batches(self, chosen: Sequence[pl.Expr]) -> Iterator[pl.DataFrame]:
         with readable(self.path):
             yield from (
                 self.frame.with_columns(self.literals)
                 .select(chosen)
-                .collect_batches(chunk_size=rows, maintain_order=True, engine="streaming")
+                .collect_batches(chunk_size=BATCH_ROWS, maintain_order=True, engine="streaming")
             )
 
     def head(self, n: int) -> pl.DataFrame:

@@ -121,7 +121,9 @@ class TimeReader:
     def read(self, column: pl.Series) -> Moments:
         """Read a column of datetimes, dates, numbers or text."""
         if "%" in self.form:
-            return self._read_datetimes(_by_pattern(_as_text(column), self.form))
+            whole = column.cast(pl.Int64, strict=False) if column.dtype.is_float() else column
+            text = whole.cast(pl.String).str.strip_chars()
+            return self._read_datetimes(_by_pattern(text, self.form))
         if column.dtype == pl.String:
             return self._read_text(column.str.strip_chars())
         if column.dtype.is_numeric():
@@ -281,12 +283,6 @@ def _by_pattern(text: pl.Series, pattern: str) -> pl.Series:
     if "%z" in pattern or "%Z" in pattern or "%:z" in pattern:
         return text.str.to_datetime(pattern, strict=False, time_unit="us", time_zone="UTC")
     return text.str.to_datetime(pattern, strict=False, time_unit="us")
-
-
-def _as_text(column: pl.Series) -> pl.Series:
-    if column.dtype.is_float():
-        column = column.cast(pl.Int64, strict=False)
-    return column.cast(pl.String).str.strip_chars()
 
 
 def _offset_micros(offset: str) -> int:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from whosthere.display import counted
-from whosthere.game.leaks import table_of_regions
 from whosthere.reporting.charts.risk import Dot, DotChart, Protection, numbered_keys
 from whosthere.reporting.sections import parts
-from whosthere.reporting.sections.parts import Cell, Head, Lookup, Panel, Table
-from whosthere.reporting.sections.people import leak_panel
+from whosthere.reporting.sections.parts import Cell, Head, Lookup, Table
 from whosthere.reporting.words import shortened, words_of
 
 if TYPE_CHECKING:
@@ -59,9 +57,3 @@ def risk_chart(found: TableCheck) -> DotChart:
     )
     title = "How well people would be found, by their number of visits"
     return DotChart(title, "AUC (0.5 is guessing), share found", rows, None, 0.0, 1.0)
-
-
-def where_in_table(found: TableCheck) -> Panel:
-    """Return where and when people would be found."""
-    regions = table_of_regions(found.release.regions)
-    return leak_panel(found.leaks, regions, 1, shortened(str(found.release.mechanism)))
