@@ -150,7 +150,8 @@ def over(values: pl.Series, *, percent: bool = False) -> str:
     three = known.median(), known.min(), known.max()
     if percent:
         return "{:.0f} % ({:.0f} to {:.0f})".format(*(100 * one for one in three))
-    return "{:.2f} ({:.2f} to {:.2f})".format(*three)
+    # Not -0.00.
+    return "{:.2f} ({:.2f} to {:.2f})".format(*(round(one, 2) + 0.0 for one in three))
 
 
 def single(found: pl.DataFrame, what: str) -> str:

@@ -9,12 +9,16 @@ them, lets the likelihood ratio score everybody with enough visits, and adds a r
 Rows that are there are not measured again. Scores are cut at 50 and -50. AUC and TPR at 1 % FPR are
 over all people and draws; their standard errors are those of the means over draws, each of which
 has another group. `guaranteed` is the mean AUC that no attacker exceeds, by differential privacy.
+`eps` is the budget of all weeks together for whoever has most to lose, in the game that is played.
+The committed results are of the likelihood ratio before it knew rates by the hour of the week. On
+mibici, `--attack 'likelihood-ratio(rates=rank-one)'` gives the same numbers.
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import cast
 
 import matplotlib as mpl
 
@@ -25,7 +29,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
 
-from whosthere.adversary.attacks import LikelihoodRatio
+from whosthere.adversary.attacks import Attack, LikelihoodRatio
 from whosthere.auditing.plan_file import read_plan_file
 from whosthere.data.traces import Group, Traces
 from whosthere.privacy.guarantees import guarantee_for_all
@@ -60,18 +64,18 @@ def risk(inside: np.ndarray, outside: np.ndarray) -> tuple[float, float]:
 
 
 def measure(
-    traces: Traces, table: TableScheme, m: int, least: int, *, seed: int, draws: int
+    traces: Traces, table: TableScheme, m: int, least: int, *, seed: int, draws: int, attack: str
 ) -> dict[str, float | None]:
     """Score everybody in some draws of a table."""
     asked = traces.visits_per_user() >= least
-    people = table.layout(traces)
+    people, chosen = table.layout(traces), cast("LikelihoodRatio", Attack.parse(attack))
     found: list[tuple[np.ndarray, np.ndarray]] = []
     for draw in range(draws):
         # The same people throughout, whatever is done to their counts and for how long.
         rows = generator(seed, "group", m, draw).choice(people.n_users, m, replace=False)
         rng = generator(seed, "noise", table.mechanism.content, m, draw)
         made = publish_table(Group(people, rows), table.mechanism, bounding=rng, noise=rng)
-        scores = LikelihoodRatio().score_everybody(made.release, people).clip(-CUT, CUT)
+        scores = chosen.score_everybody(made.release, people).clip(-CUT, CUT)
         is_in = np.isin(np.arange(people.n_users), rows)
         found.append((scores[asked & is_in], scores[asked & ~is_in]))
     auc, tpr = risk(*(np.concatenate(part) for part in zip(*found, strict=True)))
@@ -84,25 +88,31 @@ def measure(
         "tpr": tpr,
         "tpr_error": float(errors[1]),
         "guaranteed": None if promised is None else promised.pooled.mean_auc,
-        "odds": None if promised is None else min(promised.worst.odds_factor, 1e300),
+        "eps": None if promised is None else promised.worst.eps,
     }
 
 
-def measure_all(path: Path, results: Path, weeks: str | None, draws: int) -> None:
+def measure_all(path: Path, results: Path, weeks: str | None, draws: int, attack: str) -> None:
     """Measure what the results do not have yet."""
     options, traces = read_plan_file(PLAN), Traces.load(path)
     [block] = options.blocks
     times = block.weeks if weeks is None else tuple(map(int, weeks.split(",")))
     for n in times:
         for mechanism in block.mechanisms:
-            key = {"data": path.stem, "mechanism": str(mechanism), "weeks": n, "draws": draws}
+            key = {
+                "data": path.stem,
+                "mechanism": str(mechanism),
+                "weeks": n,
+                "draws": draws,
+                "attack": attack,
+            }
             rows = pl.read_csv(results) if results.exists() else pl.DataFrame()
             if not rows.is_empty() and not rows.filter(**key).is_empty():
                 continue
             table = TableScheme(mechanism, Layout(times=n))
             who = block.group_size[0], options.min_visits
-            found = measure(traces, table, *who, seed=options.seed, draws=draws)
-            row = pl.DataFrame([key | found]).with_columns(pl.col("guaranteed", "odds").cast(float))
+            found = measure(traces, table, *who, seed=options.seed, draws=draws, attack=attack)
+            row = pl.DataFrame([key | found]).with_columns(pl.col("guaranteed", "eps").cast(float))
             pl.concat([rows, row], how="diagonal_relaxed").write_csv(results, float_precision=4)
             print(*key.values(), *(value and round(value, 3) for value in found.values()))
 
@@ -128,7 +138,7 @@ def draw(results: Path, path: Path) -> None:
                               ms=2.5, lw=1.2, label=label)  # fmt: skip
             if "user-day" in mechanism:
                 upper.plot(own["weeks"], own["guaranteed"], ":", color=colour, lw=1.2,
-                           label="its guarantee")  # fmt: skip
+                           label="guarantee of eps 1 for each day")  # fmt: skip
         for axes in (upper, lower):
             axes.set(xscale="log", xticks=sorted(set(rows.filter(data=name)["weeks"])))
             axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0f}")
@@ -151,11 +161,12 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="results, or the picture")
     parser.add_argument("--weeks", help="other numbers than those of the plan, such as 1,2,3,4")
     parser.add_argument("--draws", type=int, default=32, help="groups of each table")
+    parser.add_argument("--attack", default="likelihood-ratio")
     given = parser.parse_args()
     if given.what == "draw":
         draw(given.source, given.out)
     else:
-        measure_all(given.source, given.out, given.weeks, given.draws)
+        measure_all(given.source, given.out, given.weeks, given.draws, given.attack)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,8 @@ def data() -> wt.Traces:
         wt.regions.RegionIds(regions),
         wt.regions.ThroughAntennas(regions, wt.regions.Polygons(Path("areas.geojson"))),
     ]
+    pairs: wt.Regions = wt.regions.Pairs(regions)
+    print(len(pairs))
     source = wt.Query("SELECT * FROM records", "sqlite:///records.db")
     traces = wt.read_records(source, regions=ways[0], min_visits=2, user_column="who")
     frame: wt.ArrowFrame = traces.to_frame()
@@ -56,6 +58,8 @@ def city(model: wt.CityModel | str = "milan-like") -> wt.Traces:
 def publish(traces: wt.Traces) -> wt.Release:
     made: wt.results.Publication = wt.publish(traces, "laplace(eps=1)", group_size=100, seed=1)
     table: wt.results.PublishedTable = made.only
+    stays: wt.results.Stays | None = table.stays
+    assert stays is None
     group: wt.results.Group = table.group
     kept: wt.results.Utility = wt.utility(made.release.counts, made.truth)
     print(group.n_users, kept.visits_kept)
@@ -244,7 +248,9 @@ def study(traces: wt.Traces, model: wt.attacks.Model) -> float:
 
 def audit(traces: wt.Traces) -> wt.results.AuditResult:
     """Audits, and all that their results hold."""
-    block = wt.Block("suppress(k=1)", 500, knowledge=wt.knowledge.Share(0.5), attacks=Sum())
+    days = wt.results.TableScheme(wt.mechanisms.Mechanism(), wt.results.Layout(epochs=24))
+    known = wt.knowledge.Share(0.5)
+    block = wt.Block("suppress(k=1)", 500, known, attacks=Sum(), tables=["finest", days])
     plan = wt.AuditOptions(blocks=(block,), targets=10)
     policy = wt.Policy("ours", {"auc": 0.6})
     limits: tuple[wt.results.Limit, ...] = policy.limits
@@ -258,6 +264,8 @@ def audit(traces: wt.Traces) -> wt.results.AuditResult:
     choice: wt.results.TargetChoice | None = result.choice
     together: wt.results.Together | None = result.together
     bands: tuple[wt.results.Band, ...] = () if together is None else together.bands
+    series: tuple[wt.results.Series, ...] = result.series
+    print([(one.lasts, one.in_words, one.risk("auc"), one.crossed(limits[0])) for one in series])
     what_if: tuple[wt.results.WhatIf, ...] = result.what_if
     before: wt.results.MeanOverTargets = what_if[0].before
     print(limits, floors, verdicts, findings, choice, bands, before)

@@ -37,7 +37,7 @@ PUBLIC = {f"wt.{name}": getattr(wt, name) for name in wt.__all__ if name not in 
 # Of these, what they take or return is of no use to anybody else: docs/reference/api.md calls them
 # inner. They may change at any time.
 INNER = {
-    *("AuditOptions.contests", "Block.contests", "Query.open"),
+    *("AuditOptions.contests", "Block.contests", "Block.tables", "Query.open"),
     *("Classifier.fit", "L1.moments", "LikelihoodAnswer.null"),
     *("TrainedAttack.train", "TrainedAttack.learn", "TrainedAttack.learn_from"),
     *("ZeroKnowledge.estimated", "ZeroKnowledge.learn_from"),

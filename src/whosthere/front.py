@@ -33,15 +33,16 @@ from whosthere.auditing.result import AuditResult
 from whosthere.auditing.run import AuditFailedError, prepare_audit
 from whosthere.auditing.work import LocalProcesses, chosen_workers
 from whosthere.data.traces import Traces
-from whosthere.errors import InputError
+from whosthere.errors import InputError, listed
 from whosthere.game.study import Round, rounds_of
 from whosthere.game.table_check import BANDS, TableCheck, Visits, check_table
 from whosthere.paper.choices import StudyChoices
 from whosthere.paper.study import prepare_study
 from whosthere.privacy import publish as publishing
-from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.possible import refuse_impossible
 from whosthere.privacy.release import Release
+from whosthere.privacy.scheme import Layout
+from whosthere.privacy.table_words import WrittenTable, tables_of
 from whosthere.privacy.tables import TableReader, as_release
 from whosthere.progress import progress
 from whosthere.reporting.report import (
@@ -65,7 +66,9 @@ if TYPE_CHECKING:
     from whosthere.arrays import Ints32
     from whosthere.data.frames import AnyPath, Frame
     from whosthere.paper.outcome import StudyResult
+    from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import Publication
+    from whosthere.privacy.scheme import TableScheme
     from whosthere.reporting.report import Report
 
     Reported: TypeAlias = "AuditResult | AnyPath"
@@ -120,6 +123,9 @@ def audit(
         as ``"records/*.csv"``. `out` then keeps their traces.
     mechanisms
         Protections to try, such as ``"suppress(k=1)"``: one or several, as specs or objects.
+    tables
+        What is published together, such as ``["finest", "epochs=1d: round(to=5)"]``; one table over
+        the regions and epochs of the traces by default. See `whosthere.Block`.
     group_size
         People in a release, one or several numbers.
     attacks
@@ -127,6 +133,10 @@ def audit(
         default.
     knowledge
         What is known of each target, such as ``"share(0.1)"``; all visits by default.
+    weeks, every, turnover
+        For how many weeks the table is published every week, such as ``[1, 2, 4]``, each number by
+        itself; another time than a week for one table, such as ``"1d"``; and which share of the
+        other people is replaced from each table to the next.
     groups
         How test groups are drawn, if not uniformly, for studies: see `whosthere.AuditOptions`.
     plan
@@ -144,8 +154,8 @@ def audit(
     past_releases, test_from, seed
         See `whosthere.AuditOptions`.
     what_if
-        Whether to try what larger regions and longer epochs would change for the riskiest settings
-        that are not accepted.
+        Whether to try what larger regions, longer epochs or fewer tables would change for the
+        riskiest settings that are not accepted.
     workers
         How many processes to use, one for each processor by default, or the address of a Dask
         scheduler.
@@ -226,6 +236,8 @@ def recommend(
     out
         Folder to keep all trials in, so that an interrupted search resumes; by default nothing is
         kept but the result.
+    weeks, every, turnover
+        As for `audit`, with one number of weeks, which what is recommended lasts.
     traces, group_size, attacks, knowledge, policy, targets, min_visits, releases, releases_of
         As for `audit`; the search itself scores at least 60 releases.
     reference_size, seed, workers
@@ -350,8 +362,9 @@ def _finished(what: Reported) -> AuditResult:
 
 def publish(
     traces: TracesLike,
-    mechanism: Mechanism | str,
+    mechanism: Mechanism | str | None = None,
     *,
+    tables: str | TableScheme | Sequence[TableScheme | str] = (),
     group_size: int | None = None,
     group: ArrayLike | None = None,
     seed: int | None = None,
@@ -365,6 +378,9 @@ def publish(
         Everybody who might be chosen: a file from `whosthere ingest`, or traces in memory.
     mechanism
         What is done to the counts, such as ``"laplace(eps=1) | suppress(k=1)"``.
+    tables
+        What is published together, such as ``["finest", "epochs=1d: round(to=5)"]``, as for
+        `audit`; the mechanism is for the tables that have none.
     group_size
         How many people to choose at random, at least 2; all of them by default.
     group
@@ -379,7 +395,7 @@ def publish(
         again from its scores.
     """
     everybody = _loaded(traces)
-    chosen = Mechanism.parse(mechanism)
+    chosen = tables_of(several(tables), mechanism, everybody)
     size = group_size if group is None else len(publishing.given_rows(group, group_size))
     publishing.refuse_one_person(everybody, size)
     audited = None
@@ -392,14 +408,14 @@ def publish(
             audited = acceptance(found, chosen, group_size, everybody, fingerprint(path))
     made = publishing.publish(
         everybody,
-        mechanism=chosen,
+        tables=chosen,
         group_size=group_size,
         group=group,
         seed=seed,
         audited=audited,
     )
     if audit is None and seed is None:
-        size = made.release.group_size
+        size = made.releases[0].group_size
         warnings.warn(not_audited(size, everybody), NotAuditedWarning, stacklevel=2)
     return made
 
@@ -409,10 +425,11 @@ class NotAuditedWarning(UserWarning):
 
 
 def attack(
-    release: Release | AnyPath,
+    release: Release | AnyPath | Sequence[Release | AnyPath],
     target: Known | AnyPath | Sequence[int] | Ints32,
     attack: Attack | str = "likelihood-ratio",  # the word that users know it by
     *,
+    tables: str | Sequence[str] = (),
     reference: TracesLike | None = None,
     friends: TracesLike | None = None,
     past: Sequence[PastRelease] = (),
@@ -423,24 +440,71 @@ def attack(
     Parameters
     ----------
     release
-        Published counts, or their file.
+        Published counts, or their file; or several tables of the same people.
     target
         What is known of the person: a file as `whosthere target` writes it, a `Known`, or the
-        cells of visits, as from `Traces.trace`.
+        cells of visits, as from `Traces.trace`. It is about the table with most cells.
     attack
         Who attacks, as a spec or an object.
+    tables
+        Of several tables with other regions, which cells each has, such as ``"finest"`` and
+        ``"regions=districts.csv, epochs=1d"``, in their order.
     reference, friends, past
         What the attack needs besides; see `whosthere.attacks.Auxiliary`.
     seed
         The same seed gives the same answer.
     """
-    published = release if isinstance(release, Release) else Release.load(release)
-    refuse_impossible(published)
+    given = [release] if isinstance(release, Release) else several(release)
+    published = [one if isinstance(one, Release) else Release.load(one) for one in given]
+    for one in published:
+        refuse_impossible(one)
     chosen = Attack.parse(attack)
+    layouts, finest = _layouts(published, several(tables))
+    known = _known(target, finest)
+    cells = Traces((), np.zeros(1, np.int64), np.zeros(0, np.int32), finest.regions, finest.epochs)
     real, befriended = (None if one is None else _loaded(one) for one in (reference, friends))
-    auxiliary = Auxiliary(real, befriended, tuple(past), published)
-    view = View(published.facts, _known(target, published), auxiliary)
-    return chosen.fit_tables([view], seed=check_seed(seed)).score_tables([published])
+    if past and len(published) > 1:
+        raise InputError("past releases are of one table, and there are several to attack")
+    views = []
+    for one, layout in zip(published, layouts, strict=True):
+        # People over other cells are refused by the attack.
+        laid = [
+            people if people is None or not _lies_over(people, finest) else layout(people)
+            for people in (real, befriended)
+        ]
+        auxiliary = Auxiliary(laid[0], laid[1], tuple(past), one)
+        views.append(View(one.facts, known.over(layout, cells), auxiliary, layout))
+    return chosen.fit_tables(views, seed=check_seed(seed)).score_tables(published)
+
+
+def _lies_over(people: Traces, release: Release) -> bool:
+    return (people.regions.ids, people.epochs) == (release.regions.ids, release.epochs)
+
+
+def _layouts(published: Sequence[Release], tables: Sequence[str]) -> tuple[list[Layout], Release]:
+    """Return the layouts of tables over the cells of the one with most of them, and that one."""
+    if not published:
+        raise InputError("there is no release to attack", fix="Give at least one")
+    finest = max(published, key=lambda one: one.facts.n_cells)
+    sizes = {one.group_size for one in published}
+    if len(sizes) > 1:
+        problem = f"the releases are of {listed(map(str, sorted(sizes)))} people, not of the same"
+        raise InputError(problem, fix="Attack them one by one")
+    if len(tables) not in {0, len(published)}:
+        problem = f"{len(published)} releases are given, and the cells of {len(tables)} tables"
+        raise InputError(problem, fix="Give one table (`tables`) for each release, in their order")
+    layouts = []
+    for i, one in enumerate(published):
+        layout = Layout.between(finest.facts, one.facts)
+        if tables:
+            layout = WrittenTable.parse(tables[i]).over(finest)
+        if layout is None or not layout.makes(one.facts, finest.facts):
+            raise InputError(
+                f"it is not clear how the cells of release {i + 1} come from those of the finest",
+                fix="Say it of each release (`tables`), such as 'regions=districts.csv, epochs=1d'",
+            )
+        layouts.append(layout)
+    return layouts, finest
 
 
 def check(
@@ -501,7 +565,7 @@ def rounds(
     ----------
     control
         Whether to return the control rounds instead of the test rounds.
-    traces, mechanisms, group_size, attacks, knowledge, groups, plan
+    traces, mechanisms, tables, group_size, attacks, knowledge, groups, plan, weeks, every, turnover
         As for `audit`.
     scale, targets, users, min_visits, releases, releases_of, control_releases, reference_size
         As for `audit`.

@@ -1,5 +1,6 @@
 """Ways to make regions out of records."""
 
+from whosthere.data.flows import Pairs as Pairs
 from whosthere.data.reading.partition import (
     Grid as Grid,
     GridShape as GridShape,

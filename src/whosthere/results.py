@@ -3,6 +3,7 @@
 from whosthere.auditing.follow_up import MeanOverTargets as MeanOverTargets, WhatIf as WhatIf
 from whosthere.auditing.policy import Floor as Floor, Limit as Limit
 from whosthere.auditing.result import AuditResult as AuditResult
+from whosthere.auditing.series import Series as Series
 from whosthere.auditing.verdict import Verdict as Verdict
 from whosthere.data.cities import City as City
 from whosthere.data.city.people import Residents as Residents
@@ -23,10 +24,14 @@ from whosthere.privacy.guarantees import (
     GuaranteeLedger as GuaranteeLedger,
 )
 from whosthere.privacy.mechanism import Member as Member
-from whosthere.privacy.publish import Publication as Publication, PublishedTable as PublishedTable
+from whosthere.privacy.publish import (
+    Publication as Publication,
+    PublishedTable as PublishedTable,
+    Stays as Stays,
+)
 from whosthere.privacy.release import Audited as Audited
 from whosthere.privacy.step import Alphabet as Alphabet
-from whosthere.privacy.scheme import Layout as Layout
+from whosthere.privacy.scheme import Layout as Layout, TableScheme as TableScheme
 from whosthere.privacy.tables import Imported as Imported
 from whosthere.privacy.trade_off import TradeOff as TradeOff
 from whosthere.privacy.units import Guarantee as Guarantee

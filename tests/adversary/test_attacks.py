@@ -178,6 +178,7 @@ def test_no_attack_touches_what_it_does_not_declare(people, target, reference, a
         "past": past,
         "example": releases[1],
         "example_in": releases[0],
+        "everybody": reference,
     }
     assert attack.uses <= set(allowed)
     given = {k: v if k in attack.uses else _Forbidden() for k, v in allowed.items()}
@@ -200,7 +201,8 @@ def test_only_the_named_attacks_read_real_traces():
 def test_answers_depend_on_seed_and_release_alone(people, target, reference, attack):
     releases, labels = _releases(people, target, "raw", n=20)
     past = _past(releases, labels)
-    auxiliary = Auxiliary(reference, people.select([1, 2, 3]), past, releases[5])
+    parts = reference, people.select([1, 2, 3]), past, releases[5]
+    auxiliary = Auxiliary(*parts, everybody=reference)
     known = KnownVisits(people.trace(target))
     facts = releases[0].facts
     forwards = attack.fit(facts, known, auxiliary, seed=4)
@@ -535,7 +537,8 @@ def test_the_rule_is_refused_where_visits_may_be_dropped(people, target):
 def test_every_answer_is_calibrated(people, target, reference, attack):
     """Finite, and in the order of the scores where one fit answers for all releases."""
     releases, labels = _releases(people, target, "raw", n=24)
-    auxiliary = Auxiliary(reference, people.select([1, 2, 3]), _past(releases, labels), releases[5])
+    parts = reference, people.select([1, 2, 3]), _past(releases, labels), releases[5]
+    auxiliary = Auxiliary(*parts, everybody=reference)
     fitted = attack.fit(releases[0].facts, KnownVisits(people.trace(target)), auxiliary, seed=4)
     for release in releases[:4]:
         answer = fitted.score(release)
@@ -704,7 +707,7 @@ def test_fit_per_target_trains_once_on_the_example(people, target):
         facts, known, Auxiliary(example=releases[1]), seed=5
     )
     assert isinstance(each, OnEachRelease)
-    on_example = each.trained_on(releases[1])
+    on_example = each.trained_on([releases[1]])
     for release in releases:
         assert once.score(release) == on_example.score(release)
     assert once.score(releases[1]) == each.score(releases[1])

@@ -84,6 +84,26 @@ def test_ratios_are_those_of_the_definition(spec, rate):
 
 
 @pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("added", [2, 7])
+def test_who_adds_more_has_the_ratio_of_that_many(spec, added):
+    """f_w(a) / f_0(a) for somebody who counts w times, within the tables and beyond them."""
+    mechanism = Mechanism.parse(spec)
+    tables = count_tables(mechanism, M, added)
+    for rate in (0.2, 4.0, 400.0):
+        n = np.arange(700)
+        weights = poisson.pmf(n, rate)
+        values = np.unique(np.array([int(rate), int(rate) + added, int(rate) + 2 * added]))
+        values = np.unique(5 * (values // 5)) if "round" in str(mechanism) else values
+        with_it = weights @ mechanism.pmf(values, n[:, None] + added, M)
+        without = weights @ mechanism.pmf(values, n[:, None], M)
+        possible = (without > 1e-30) & (with_it > 0)
+        found = tables.log_ratio_of(values.astype(np.int32), np.full(values.size, np.log(rate)))
+        expected = np.log(with_it[possible]) - np.log(without[possible])
+        np.testing.assert_allclose(found[possible], expected, atol=0.05, rtol=0.02)
+        assert np.isneginf(found[(with_it == 0) & (without > 0)]).all()
+
+
+@pytest.mark.parametrize("spec", SPECS)
 def test_means_and_variances_are_those_of_draws(spec, rng):
     """200,000 draws; false alarm rate below 1e-4 (5 standard errors, few checks)."""
     mechanism = Mechanism.parse(spec)
@@ -449,3 +469,16 @@ def test_scaled_counts_say_the_same_beyond_the_tables():
     counts, log_rates = np.array([4900, 5000, 5200], np.int32), np.log([5000.0] * 3)
     expected = plain.log_ratio_of(counts, log_rates)
     assert scaled.log_ratio_of(5 * counts, log_rates) == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("after", ["", " | suppress(k=4000, shown=mark)"])
+def test_counts_that_are_scaled_up_far_need_no_table_of_all_numbers(after):
+    tables = count_tables(Mechanism.parse(f"scale(by=1000){after}"), 60)
+    plain = count_tables(Mechanism.parse("raw" + after.replace("000", "")), 60)
+    assert tables.log_ratio.shape[1] < 10_000
+    counts, log_rates = np.array([5, 7, 12], np.int32), np.log([8.0] * 3)
+    expected, found = (
+        one.log_ratio_of(one.alphabet.symbols(by * counts), log_rates)
+        for one, by in ((plain, 1), (tables, 1000))
+    )
+    assert found == pytest.approx(expected)

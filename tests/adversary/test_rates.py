@@ -13,7 +13,7 @@ from whosthere.adversary.rates import fit_rates
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.mechanism import PRESETS, Mechanism
 from whosthere.privacy.release import Release
 
 M = 5000
@@ -282,3 +282,8 @@ def test_posteriors_hold_in_a_crowd(rng):
         outcome[low_rank] = (right.sum() - high.sum()) / error
     assert abs(outcome[True]) < 4
     assert outcome[False] < -4
+
+
+@pytest.mark.parametrize("tables", [count_tables, completion])
+def test_an_audit_of_all_presets_at_two_sizes_makes_its_tables_once(tables):
+    assert tables.cache_parameters()["maxsize"] >= 2 * (1 + len(PRESETS))

@@ -354,8 +354,8 @@ class TestMeaning:
     def test_known_answers(self, tpr, prior, size, right, many):
         policy = Policy("p", {"auc": 0.6}, prior)
         findings = [found(0.5, 0.4, 0.55), found(tpr, None, None, metric="tpr_at_fpr_1pct")]
-        sizes = {} if size is None else {"raw": size, "other": 7}
-        (said,) = only(findings, policy, group_sizes=sizes).meaning
+        known = {} if size is None else {"raw": {"group_size": size}, "other": {"group_size": 7}}
+        (said,) = only(findings, policy, known=known).meaning
         assert said.startswith(f"At a false-alarm rate of 1 %, {STRONGEST} finds {many}")
         assert said.endswith(f"are in, {right} of those whom it names are.")
         assert f"If {prior:.0%} of the people in question" in said
@@ -380,7 +380,7 @@ class TestMeaning:
 
     def test_with_its_interval_and_what_the_attacker_knows(self):
         tpr = found(0.2, 0.1, 0.3, metric="tpr_at_fpr_1pct")
-        verdict = only([tpr], group_sizes={"raw": 500}, knows={"raw": "half of their visits"})
+        verdict = only([tpr], known={"raw": {"group_size": 500, "knows": "half of their visits"}})
         (said,) = verdict.meaning
         assert "20.0% (10.0% to 30.0%)" in said
         assert "about 100 (50 to 150) of 500" in said
@@ -760,8 +760,8 @@ class TestChoiceOfTargets:
         assert reason.startswith("There was no control")
 
     def test_a_filter_is_said_and_no_number_of_everybody(self):
-        sizes = {"raw": 200}
-        some = only([found(0.5, 0.45, 0.55), self.TPR], group_sizes=sizes, choice=self.FREQUENT)
+        known = {"raw": {"group_size": 200}}
+        some = only([found(0.5, 0.45, 0.55), self.TPR], known=known, choice=self.FREQUENT)
         assert some.decision == "accept"
         assert "(about people with 20 or more visits)" in some.headline
         (meaning,) = some.meaning
@@ -771,7 +771,9 @@ class TestChoiceOfTargets:
     def test_everybody_needs_no_word(self):
         for choice in (None, TargetChoice(eligible=2000, people=2000)):
             found_all = only(
-                [found(0.5, 0.45, 0.55), self.TPR], group_sizes={"raw": 200}, choice=choice
+                [found(0.5, 0.45, 0.55), self.TPR],
+                known={"raw": {"group_size": 200}},
+                choice=choice,
             )
             assert found_all.who is None
             assert (

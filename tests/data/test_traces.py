@@ -350,13 +350,37 @@ def test_weights_are_added_up_and_go_where_their_visits_go(traces, rng):
     assert heavy.counts().sum() == weights.sum()
     part = heavy.between(0, traces.epochs.n // 2)
     assert part.counts().sum() == heavy.counts()[:, : traces.epochs.n // 2].sum()
-    bounded = heavy.bounded(2, np.zeros(heavy.epochs.n, np.int32), rng)
-    for row in range(traces.n_users):
-        kept = np.isin(traces.trace(row), bounded.trace(row))
-        assert np.array_equal(bounded.added(row), heavy.added(row)[kept])
+    assert heavy.visits_per_user()[7] == np.sum(heavy.added(7))
+    assert heavy.n_visits == weights.sum()
     assert traces.added(3) == 1
     with pytest.raises(InputError, match="weights"):
         replace(traces, weights=weights[:-1])
+
+
+def test_bounding_drops_single_visits_of_a_cell(traces, rng):
+    """So that what a person adds to all cells together is bounded, wherever the visits are."""
+    heavy = replace(traces, weights=np.full(traces.n_visits, 8, np.int32), most_added=8)
+    period = (np.arange(72) // 24).astype(np.int32)
+    before = heavy.visits_per_period(period)
+    bounded = heavy.bounded(5, period, rng)
+    assert np.array_equal(bounded.visits_per_period(period), np.minimum(before, 5))
+    assert bounded.weights.min() >= 1
+    assert (bounded.counts() <= heavy.counts()).all()
+
+
+def test_weights_are_saved_and_go_through_frames(traces, rng, tmp_path):
+    weights = rng.integers(1, 9, traces.n_visits).astype(np.int32)
+    heavy = replace(traces.between(0, 72), weights=weights, most_added=9)
+    heavy.save(tmp_path / "heavy.parquet")
+    loaded = Traces.load(tmp_path / "heavy.parquet")
+    frame = heavy.to_frame()
+    again = Traces.from_frame(frame, regions=heavy.regions, epochs=heavy.epochs)
+    for one in (loaded, again):
+        assert np.array_equal(one.counts(), heavy.counts())
+        assert np.array_equal(one.weights, heavy.weights)
+    assert loaded.most_added == 9
+    assert again.most_added == weights.max()
+    assert frame["weight"].sum() == weights.sum()
 
 
 def test_traces_go_to_frames_and_back(traces):

@@ -5,16 +5,26 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 
 import numpy as np
+import polars as pl
 import pytest
 
+from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.planning import make_plan
+from whosthere.data.cities import simulate
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Group, Traces
 from whosthere.game.optimum import Candidates, log_ratios, optimal_scores
+from whosthere.game.plan import Setting
+from whosthere.game.rounds import Population
+from whosthere.game.scoring import score_task
+from whosthere.inference.metrics import auc
+from whosthere.inference.vocabulary import CEILING
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import Publication, PublishedTable
 from whosthere.privacy.release import Release
+from whosthere.privacy.scheme import ORDINARY, Layout, Scheme, TableScheme
 
 REGIONS = Regions(["a", "b"])
 EPOCHS = Epochs(datetime(2021, 6, 1, tzinfo=UTC), timedelta(hours=1), 2)
@@ -145,3 +155,50 @@ def test_only_what_would_be_counted_matters():
     # The target and four of the unknown leave no trace.
     expected = -np.log((4 + np.exp(ratios[PEOPLE[4]].sum())) / 5)
     assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_what_somebody_adds_more_than_once_counts_more_than_once(spec):
+    """Region totals, of people who add up to two visits each, against enumeration."""
+    mechanism, others, target = Mechanism.parse(spec), [0, 1], len(PEOPLE) - 1
+    totals = Layout(epochs=2, counts="visits")(traces_of(range(len(PEOPLE))))
+    people, facts = Group.all_of(totals), Facts.of(totals, M, mechanism)
+    pool = [row for row in range(target) if row not in others]
+
+    def of(published, last):
+        true = totals.counts([*others, last]).reshape(-1)
+        return float(np.prod(mechanism.pmf(published, true, facts.most_count)))
+
+    for published in product(range(5), repeat=2):
+        if not of(published, target):
+            continue
+        group = Group(totals, np.array([*others, target]))
+        release = Release(np.array(published, np.int32).reshape(2, 1), facts)
+        table = PublishedTable(release, group, group, group.counts())
+        (found,) = optimal_scores([Publication((table,))], [[Candidates(people, people)]])
+        without = np.mean([of(published, x) for x in pool])
+        if without:
+            expected = np.log(of(published, target) / without)
+            assert found == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("spec", ["suppress(k=1)", "laplace(eps=1, unit=event)"])
+def test_no_attack_on_tables_that_add_up_is_above_it(spec):
+    city = simulate("milan-like", seed=7, users=300, days=2, regions=9).traces()
+    options = AuditOptions.of(
+        mechanisms=spec, group_size=60, releases=20, targets=3, attacks="likelihood-ratio"
+    )
+    plan = make_plan(options, city)
+    mechanism = Mechanism.parse(spec)
+    layouts = ORDINARY, Layout(epochs=24, counts="visits")
+    scheme = Scheme(tuple(TableScheme(mechanism, one) for one in layouts), 60)
+    contests = [replace(one, setting=Setting(scheme)) for one in plan.contests]
+    plan = replace(plan, contests=tuple(contests))
+    found = {"likelihood-ratio": [], CEILING: []}
+    for task in plan.tasks:
+        rows = score_task(Population.of(city), plan, task).filter(~pl.col("control"))
+        for attack, scores in found.items():
+            mine = rows.filter(pl.col("attack") == attack).sort("release")
+            scores.append(auc(mine["score"], mine["label"]))
+    attack, ceiling = (float(np.mean(one)) for one in found.values())
+    assert 0.5 < attack <= ceiling

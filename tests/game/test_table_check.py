@@ -6,6 +6,7 @@ import pytest
 
 import whosthere as wt
 from whosthere.adversary.attacks import LikelihoodRatio
+from whosthere.game import table_check
 from whosthere.game.table_check import Visits, check_table
 from whosthere.inference.metrics import auc
 
@@ -89,6 +90,38 @@ def test_a_band_that_the_table_is_too_small_for_is_named(people):
     checked = check_table(release, [VISITS, Visits(35, 50)])
     assert list(found(checked)) == ["4 to 6"]
     assert "35 to 50 visits" in checked.notes[0]
+
+
+def test_visits_that_a_mechanism_drops_do_not_give_people_away(people):
+    """With hardly any noise, of somebody who made five visits one is counted, or all are."""
+    specs = [f"laplace(eps=60, unit=user, max_visits={n})" for n in (1, 5)]
+    tables = [wt.publish(people, spec, group_size=300, seed=1).release for spec in specs]
+    one, five = (found(wt.check(release, visits=5, seed=2))["5"] for release in tables)
+    assert one < five - 0.1
+
+
+def test_people_who_meet_more_often_are_harder_to_find_under_suppression(people, monkeypatch):
+    release, by_spread = wt.publish(people, "suppress(k=1)", group_size=300, seed=1).release, []
+    for spread in (1e-9, 4.0):
+        monkeypatch.setattr("whosthere.game.table_check._SPREAD", spread)
+        by_spread.append(found(check_table(release, [Visits(5, 5)]))["5"])
+    assert by_spread[1] < by_spread[0] - 0.02
+
+
+def test_those_who_are_not_looked_for_have_keys_as_well(people):
+    """Without keys, all of them would get the same change."""
+    release = wt.publish(people, "cell-key(d=2, v=1.05)", group_size=300, seed=1).release
+    rates, nobody = np.full(release.values.shape, 20.0), people.select(np.arange(0))
+    published = table_check._publish(release, rates, nobody, np.random.default_rng(1))
+    assert published.values.mean() == pytest.approx(20, abs=0.6)
+
+
+def test_a_number_below_0_is_no_count_but_may_be_a_mark():
+    """Two publishers show -1 for what they withhold."""
+    marked = table(np.array([[12, -1, 0, 15]] * 5))
+    with pytest.raises(wt.InputError, match=r"-1 is not a count.*withheld count"):
+        wt.check(marked, "mds", visits=1)
+    assert found(wt.check(marked, "mds", visits=1, reader=wt.TableReader(markers="-1")))
 
 
 def table(counts):

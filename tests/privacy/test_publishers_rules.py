@@ -18,8 +18,10 @@ from whosthere.privacy.cell_key import CellKey, Ptable
 from whosthere.privacy.discrete_gaussian import DiscreteGaussian
 from whosthere.privacy.exact_sampling import discrete_normal
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.possible import impossible
 from whosthere.privacy.probability import own_draws
 from whosthere.privacy.publish import publish
+from whosthere.privacy.release import Release
 from whosthere.privacy.rounding import RandomRound, RoundBySize
 from whosthere.privacy.step import WITHHELD, Span
 from whosthere.privacy.trade_off import Concentrated, NormalShift
@@ -289,6 +291,21 @@ class TestTables:
         path.write_text("i;v;p\n0;0;1\n1;0;0,25\n1;1;0,75\n\n")
         assert Mechanism((Ptable(path),)).pmf([1, 2], 1, 9).tolist() == [0.25, 0.75]
 
+    def test_large_scaled_counts_are_possible(self):
+        values, mechanism = np.array([5130, 5131], np.int32), Mechanism.parse("scale(by=5.13)")
+        assert impossible(values, mechanism, 2000).tolist() == [5131]
+
+    def test_a_release_is_not_read_with_another_table(self, ptable, tmp_path):
+        people = simulate("milan-like", seed=5, users=200, regions=9, days=1).traces()
+        made = publish(
+            people, mechanism=Mechanism((Ptable(ptable),)), group_size=40, seed=1
+        ).release
+        made.save(tmp_path / "made.parquet")
+        assert Release.load(tmp_path / "made.parquet").mechanism == made.mechanism
+        ptable.write_text("i,v,p\n1,0,1\n")
+        with pytest.raises(FileError, match="another table of changes"):
+            Release.load(tmp_path / "made.parquet")
+
     def test_a_missing_file_is_named(self):
         with pytest.raises(SpecError, match=r"Gone\.csv"):
             Mechanism.parse("ptable(Gone.csv)")
@@ -319,6 +336,26 @@ class TestDiscreteGaussian:
 
     def test_the_scale_that_wikimedia_states(self):
         assert DiscreteGaussian(0.015, unit=UserDay(10)).scale == pytest.approx(18.26, abs=0.005)
+
+    def test_a_unit_spends_rho_and_several_units_add_up(self):
+        noise = DiscreteGaussian(0.2, unit=UserDay(4))
+        for units in (1, 2, 5):
+            assert noise.trade_off(4 * units).rho == pytest.approx(0.2 * units)
+
+    def test_the_bound_holds_for_noise_in_several_cells(self):
+        """The exact delta of three cells that differ by one, by all losses together."""
+        noise = DiscreteGaussian(0.3)
+        z = np.arange(-16, 17)
+        law = np.exp(noise.log_between(z, z))
+        loss = (2 * z - 1) / (2 * noise.scale**2)
+        shifted = np.exp(noise.log_between(z - 1, z - 1))
+        losses = (loss[:, None, None] + loss[:, None] + loss).ravel()
+        chances = np.einsum("i,j,k->ijk", shifted, shifted, shifted).ravel()
+        assert np.log(shifted[1:] / law[1:]) == pytest.approx(loss[1:])
+        for eps in (0.5, 1.5, 3.0):
+            exact = (chances * np.maximum(-np.expm1(eps - losses), 0)).sum()
+            (bound,) = noise.trade_off(3).delta_at(np.array([eps]))
+            assert exact <= bound < 4 * exact
 
     def test_what_is_guaranteed_is_said_in_rho_and_in_eps_and_delta(self):
         said = Mechanism.parse("wikimedia").describe_guarantee()

@@ -25,7 +25,7 @@ def test_one_table_is_named_by_its_mechanism():
 
 def test_several_tables_are_all_named():
     scheme = Scheme((TableScheme(RAW), TableScheme(SUPPRESSED, DAYS)), 12)
-    assert str(scheme) == "raw + suppress(k=1) over 24 epochs joined, m=12"
+    assert str(scheme) == "finest: raw + 24 epochs joined: suppress(k=1), m=12"
     assert scheme.mechanisms == (RAW, SUPPRESSED)
 
 
@@ -71,5 +71,14 @@ def test_what_is_published_again_covers_the_time_so_far(traces):
     assert (two_days(traces).counts() == traces.counts()[:, :48]).all()
     assert str(two_days) == "2 days"
     assert str(Layout(times=4)) == "4 weeks"
-    with pytest.raises(InputError, match="cover 0 weeks, and 1,000 weeks are asked for"):
+    with pytest.raises(InputError, match="cover 0 weeks, less than the 1,000 weeks asked for"):
         Layout(times=1000)(traces)
+
+
+def test_several_tables_over_some_time_name_it_once():
+    tables = [Layout(times=4), Layout(epochs=24, times=4)]
+    alike = Scheme(tuple(TableScheme(RAW, one) for one in tables), 12)
+    assert alike.how == "raw over finest + 24 epochs joined over 4 weeks"
+    other = Scheme((TableScheme(RAW, tables[0]), TableScheme(SUPPRESSED, tables[1])), 12)
+    assert other.how == "finest: raw + 24 epochs joined: suppress(k=1) over 4 weeks"
+    assert other.in_words.endswith(", 4 weeks")

@@ -357,7 +357,7 @@ GOOD = HEADER + "a,2021-06-01T00:00:00Z,1\na,2021-06-01T01:00:00Z,2\n"
         (GOOD + "a,2021-06-01T02:00:00Z,inf\n", {}, r"line 4: 'inf' is not a count"),
         (GOOD + "a,2021-06-01T02:00:00Z,1e99\n", {}, r"line 4: '1e99' is not a count"),
         (GOOD + f"a,2021-06-01T02:00:00Z,{2**40}\n", {}, r"count of 1099511627776 is too large"),
-        (GOOD + "a,2021-06-01T02:00:00Z,-1\n", {}, r"from -1 to 2, outside 0"),
+        (GOOD + "a,2021-06-01T02:00:00Z,-1\n", {}, r"line 4: '-1' is not a count"),
         (GOOD + "a,2021-06-01T02:00:00Z,100\n", {}, r"to 100, outside 0 to 99"),
         (GOOD + ",2021-06-01T02:00:00Z,1\n", {}, r"line 4: an empty cell is no region"),
         (GOOD + "a,,1\n", {}, r"line 4: an empty cell is not a time"),

@@ -1,13 +1,17 @@
 """Several tables of the same people: the words for them, their noise, and what they guarantee."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from whosthere.adversary.knowledge import chance_of_being_counted, may_be_dropped
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.auditing.planning import make_plan
 from whosthere.errors import InputError
 from whosthere.game.rounds import Population
 from whosthere.game.target import TargetRounds
+from whosthere.privacy.facts import Facts
 from whosthere.privacy.guarantees import guarantee_for_all, guarantee_of_tables
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.scheme import ORDINARY, Layout, TableScheme
@@ -100,8 +104,8 @@ class TestOptions:
             tables=["finest", "epochs=1d: round(to=5)"],
         )
         assert [str(one.setting) for one in both.contests(traces)] == [
-            "raw + round(to=5) over epochs=1d, m=10",
-            "suppress(k=1) + round(to=5) over epochs=1d, m=10",
+            "finest: raw + epochs=1d: round(to=5), m=10",
+            "finest: suppress(k=1) + epochs=1d: round(to=5), m=10",
         ]
         assert [str(one.setting) for one in block.contests(traces)] == [
             "raw, m=10",
@@ -162,6 +166,35 @@ class TestUnits:
         else:
             with pytest.raises(InputError, match="tables"):
                 make_plan(options, traces)
+
+
+class TestSums:
+    def test_bound_the_visits_before_they_are_added_up(self, traces):
+        """Of each person and day, at most 2 visits are left, and no fewer than there were."""
+        unit = Mechanism.parse("laplace(eps=1, unit=user-day, max_visits=2)")
+        laid = Layout(epochs=24, counts="visits")(traces)
+        bounded = unit.bound(laid, np.random.default_rng(1))
+        days = np.arange(3, dtype=np.int32)
+        before, after = (one.visits_per_period(days) for one in (laid, bounded))
+        assert before.max() > 2
+        assert np.array_equal(after, np.minimum(before, 2))
+
+    def test_any_visit_may_be_dropped_where_a_cell_takes_several(self, traces):
+        """Three cells a day are no more than 5 visits; as sums of 24 hours they may hold 72."""
+        layout = Layout(regions=(0, 0, 1, 1, 1, 2, 2), epochs=24)
+        mechanism = Mechanism.parse("laplace(eps=1, unit=user-day, max_visits=5)")
+        for counts, dropped in (("people", False), ("visits", True)):
+            laid = replace(layout, counts=counts)(traces)
+            facts = Facts.of(laid, 10, mechanism)
+            assert may_be_dropped(np.array([0, 1], np.int32), facts).all() == dropped
+
+    def test_all_visits_to_a_cell_compete_for_the_bound(self, traces):
+        """Of 3 and 7 visits on one day, 5 are counted: each of the 10 with chance 1/2."""
+        laid = Layout(epochs=24, counts="visits")(traces)
+        mechanism = Mechanism.parse("laplace(eps=1, unit=user-day, max_visits=5)")
+        facts, cells = Facts.of(laid, 10, mechanism), np.array([0, 3], np.int32)
+        found = chance_of_being_counted(cells, facts, added=np.array([3, 7], np.int32))
+        assert found == pytest.approx([0.5, 0.5])
 
 
 class TestGuarantees:

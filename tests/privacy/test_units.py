@@ -14,7 +14,7 @@ from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 from whosthere.errors import SpecError
 from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.units import UNITS, Event, User, UserDay
+from whosthere.privacy.units import UNITS, Event, User, UserDay, UserPeriod, UserWeek
 
 N_REGIONS, N_EPOCHS = 5, 72
 
@@ -102,6 +102,44 @@ def test_periods_are_those_within_which_visits_are_bounded(traces):
     assert not User(2).period(epochs).any()
 
 
+@pytest.mark.parametrize(
+    ("unit", "days"),
+    [
+        (UserDay(4, 2), 1),
+        (UserPeriod(5, 2, 2), 2),
+        (UserPeriod(9, None, 2), 2),
+        (UserWeek(7, 3), 7),
+        (User(6, 1), 7),
+    ],
+    ids=str,
+)
+def test_no_period_has_more_visits_or_regions_than_its_bounds(unit, days, traces):
+    bounded = unit.bound(traces, np.random.default_rng(5))
+    assert visits(bounded) <= visits(traces)
+    for row in range(traces.n_users):
+        for start in range(0, N_EPOCHS, 24 * days):
+            before, after = (
+                cells[(cells % N_EPOCHS) // (24 * days) == start // (24 * days)]
+                for cells in (traces.trace(row), bounded.trace(row))
+            )
+            n_regions = unit.max_regions or N_REGIONS
+            seen, kept = (set((cells // N_EPOCHS).tolist()) for cells in (before, after))
+            assert len(after) <= unit.max_visits
+            assert len(kept) <= n_regions
+            if len(seen) <= n_regions:
+                assert len(after) == min(len(before), unit.max_visits)
+
+
+def test_every_region_is_as_likely_to_stay():
+    """However many visits go there."""
+    n = 3000
+    one = np.concatenate([np.arange(20), N_EPOCHS + np.arange(3), [4 * N_EPOCHS]])
+    bounded = UserDay(100, 1).bound(make_traces([one] * n), np.random.default_rng(2))
+    assert set(np.unique(bounded.visits_per_user()).tolist()) == {20, 3, 1}
+    kept = [(bounded.visits_per_user() == size).sum() for size in (20, 3, 1)]
+    assert stats.chisquare(kept).pvalue > 1e-4
+
+
 @pytest.mark.parametrize("limit", [1, 3, 10, 1000])
 @pytest.mark.parametrize("kind", [UserDay, User])
 def test_bounding_keeps_the_right_number_of_each_persons_own_visits(traces, kind, limit):
@@ -161,6 +199,15 @@ def test_a_guarantee_needs_later_bounds_within_its_own_units(first, second, kept
     """Where a later period lies in two units, a visit in one pushes out visits in the other."""
     spec = f"laplace(eps=1, unit={first}) | laplace(eps=1, unit={second})"
     assert (Mechanism.parse(spec).guarantee is not None) is kept
+
+
+@pytest.mark.parametrize("noise", ["laplace", "discrete-laplace", "gaussian", "discrete-gaussian"])
+def test_noise_that_nobody_can_predict_is_as_wide_as_its_unit_needs(noise):
+    budget = "rho" if noise == "discrete-gaussian" else "eps"
+    spec = f"{noise}({budget}=1, unit=user-week, max_visits=16, max_regions=3)"
+    (step,) = Mechanism.parse(spec).steps
+    secure, quick = step.draw_securely((4000,)), step.draw((4000,), np.random.default_rng(1))
+    assert np.abs(secure + 0.0).mean() == pytest.approx(np.abs(quick + 0.0).mean(), rel=0.15)
 
 
 @pytest.mark.parametrize("spec", ["raw", "suppress(k=3)", "laplace(eps=1)"])

@@ -91,8 +91,13 @@ def _audit(
     scores, measured = _measured(settings, attacks, len(by.limits), **sizes)
     promised = {setting: PROMISED for setting in settings if "laplace" in setting}
     findings = [*measured, *guarantee_findings(promised)]
-    protections = {setting: _words(_described(setting)["mechanism"]) for setting in settings}
-    group_sizes = {setting: _described(setting)["group_size"] for setting in settings}
+    known = {
+        one: {
+            "protection": _words(_described(one)["mechanism"]),
+            "group_size": _described(one)["group_size"],
+        }
+        for one in settings
+    }
     control = Finding(settings[0], attacks[0], "control_auc", 0.5, 0.4, 0.6, 40, 400, 400)
     targets = scores["target"].unique(maintain_order=True).to_list()
     plan = {
@@ -134,7 +139,7 @@ def _audit(
         },
         (*findings, control),
         by,
-        tuple(judge(findings, by, choice=choice, group_sizes=group_sizes, protections=protections)),
+        tuple(judge(findings, by, choice=choice, known=known)),
         True,
         0,
         scores,

@@ -34,9 +34,9 @@ def imported(whosthere):
     return run
 
 
-def command(table, *options):
-    return ("import", table, "-m", 5_000, "-M", "raw", "--tz", "Europe/Rome", "-o", "new.parquet",
-            *options)  # fmt: skip
+def command(table, *options, mechanism="raw"):
+    given = ("-m", 5_000, "-M", mechanism, "--tz", "Europe/Rome", "-o", "new.parquet")
+    return ("import", table, *given, *options)
 
 
 def check(release, counts=COUNTS, length=timedelta(hours=1)):
@@ -172,7 +172,7 @@ def test_what_is_not_there_is_said_to_be_read_as_0(imported, refused, folder):
     assert "Note: 1 of 4 epochs are not in the table: read as 0." in out
     marking = "suppress(k=1, shown=mark, zeros=mark)"
     options = ("--date", "2024-05-01", "--withheld", "")
-    said = refused(*command("hours.csv", *options, "-M", marking))
+    said = refused(*command("hours.csv", *options, mechanism=marking))
     assert "cells that are not in the table are read as 0, which suppress(k=1" in said
     (folder / "hours.csv").write_text("region,00:00,01:00\nNorth,5,\nSouth,4,2\n")
     assert "empty cell" not in imported("hours.csv", *options, mechanism=marking)[1]

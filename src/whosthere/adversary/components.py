@@ -146,9 +146,9 @@ def find_components(symbols: Ints32, base: Base, completion: Completion, rounds:
     moved, relative = np.zeros((1, 1), np.float32), None
     for round_ in range(rounds):
         residuals, by_row, by_column = completion.residuals(symbols, base, moved)
-        edge = math.sqrt(by_row.max()) + math.sqrt(by_column.max()) + _BEYOND
+        edge = edge_of(by_row, by_column)
         variance = max(float(by_row.sum()) / symbols.size, _LEAST_VARIANCE)
-        found = _leading(residuals, edge, variance)
+        found = leading(residuals, edge, variance)
         if not found[0].shape[1] or round_ == rounds - 1:
             break
         if relative is None:
@@ -156,6 +156,11 @@ def find_components(symbols: Ints32, base: Base, completion: Completion, rounds:
         left, right = found
         moved = log_share(left @ right.T, relative)
     return found
+
+
+def edge_of(by_row: Floats, by_column: Floats) -> float:
+    """Return what singular values of noise stay below, given sums of variances."""
+    return math.sqrt(by_row.max()) + math.sqrt(by_column.max()) + _BEYOND
 
 
 def log_share(extra: Floats32, relative: NDArray[np.floating]) -> Floats32:
@@ -168,7 +173,7 @@ def log_share(extra: Floats32, relative: NDArray[np.floating]) -> Floats32:
     return np.asarray(np.log(np.maximum(share, _LEAST_SHARE, out=share), out=share))
 
 
-def _leading(matrix: Floats32, edge: float, variance: float) -> Components:
+def leading(matrix: Floats32, edge: float, variance: float) -> Components:
     """Return the part of a matrix that stands out of noise, as two factors.
 
     The singular values are roots of the eigenvalues of the matrix times itself. Single precision

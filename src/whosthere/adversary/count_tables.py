@@ -36,7 +36,8 @@ _LEAST_RATE, _MOST_RATE = 1e-4, 256.0
 _FAR_ABOVE, _FURTHEST_RATE = 3.0, 2048.0
 _POINTS_PER_E_FOLD = 16
 _LARGEST_RATIO = 40.0
-# Published values are put together where the noise is so wide that neighbours hardly differ.
+# Published values are put together where the noise is so wide that neighbours hardly differ, or
+# where counts are scaled up so far that most numbers are never published.
 _BINS_PER_SCALE = 64
 # Chances that are smaller are taken for this one: a cell alone decides nothing about its line.
 _LEAST_CHANCE = 1e-300
@@ -60,8 +61,8 @@ class CountTables:
     bin_of_symbol: Ints32
     """Bin of each published symbol from 0; the last bin holds all further ones."""
     log_ratio: Floats
-    """Log of how much likelier a symbol of a bin is with one person more, shape (n_rates, n_bins);
-    minus infinity where that person cannot be there."""
+    """Log of how much likelier a symbol of a bin is with what the target adds, shape (n_rates,
+    n_bins); minus infinity where the target cannot be there."""
     log_chance: Floats
     """Log of the chance of one symbol of a bin where nobody more is there, same shape."""
     alphabet: Alphabet
@@ -70,6 +71,8 @@ class CountTables:
     draws: tuple[tuple[float, Floats], ...]
     """Where somebody alone in several cells draws once: the log chance of each draw, and
     `log_ratio` given it, shape (n_bins, n_rates)."""
+    added: int = 1
+    """What the target adds to a count."""
 
     def log_ratio_of(self, symbols: Ints32, log_rates: Floats) -> Floats:
         """Return the log ratio of published symbols in cells of the given rates, same shape."""
@@ -113,7 +116,9 @@ class CountTables:
         """How kernels read the tables."""
         scales = self.bin_of_symbol, self.first, self.step, self.noise, self.shift
         marks = int(self.alphabet.withholds)
-        return kernels.Scales(*scales, self.alphabet.base, marks, self.per_person)
+        return kernels.Scales(
+            *scales, self.alphabet.base, marks, self.per_person, float(self.added)
+        )
 
     @property
     def _last(self) -> float:
@@ -154,16 +159,16 @@ def filled(release: Release) -> NDArray[np.int32 | np.float64]:
     return counts if slope == 1 else counts / slope
 
 
-@lru_cache(maxsize=64)
-def count_tables(mechanism: Mechanism, m: int) -> CountTables:
-    """Make the tables of a mechanism for groups of m people, once.
+@lru_cache(maxsize=128)
+def count_tables(mechanism: Mechanism, m: int, added: int = 1) -> CountTables:
+    """Make the tables of a mechanism for counts up to m, once.
 
-    The others in a cell are Poisson with the cell's rate.
+    The others in a cell are Poisson with the cell's rate, and the target adds so many to them.
     """
-    most_rate = min(max(_MOST_RATE, _FAR_ABOVE * _moved_down(mechanism, m)), _FURTHEST_RATE)
+    most_rate = min(max(_MOST_RATE, _FAR_ABOVE * moved_down(mechanism, m)), _FURTHEST_RATE)
     n_rates = math.ceil(math.log(most_rate / _LEAST_RATE) * _POINTS_PER_E_FOLD) + 1
     rates = _LEAST_RATE * np.exp(np.arange(n_rates) / _POINTS_PER_E_FOLD)
-    n = np.arange(min(m, math.ceil(rates[-1] + 12 * math.sqrt(rates[-1]) + 20)) + 1)
+    n = np.arange(min(m, math.ceil(rates[-1] + 12 * math.sqrt(rates[-1]) + 19) + added) + 1)
     alphabet, counts = mechanism.alphabet(m), n.astype(np.int32)[:, None]
     edges = _bin_edges(mechanism, int(n[-1]), m)
     chances = np.exp(log_probability(mechanism.steps, counts, edges[:-1], edges[1:] - 1, m))
@@ -174,18 +179,18 @@ def count_tables(mechanism: Mechanism, m: int) -> CountTables:
     middles = middles / mechanism.slope
     means = chances @ middles
     squares = chances @ middles**2
-    others = _poisson(n[:-1], rates)
-    mean = others @ means[:-1]
-    without, within = others @ chances[:-1], others @ chances[1:]
+    others = _poisson(n[:-added], rates)
+    mean = others @ means[:-added]
+    without, within = others @ chances[:-added], others @ chances[added:]
     draws = []
-    for draw in own_draws(mechanism.steps, m):
+    for draw in own_draws(mechanism.steps, m) if added == 1 else ():
         # Only where nobody else is does the target's own draw decide.
         given = np.exp(draw.log_probability(edges[:-1], edges[1:] - 1))
         if alphabet.withholds:
             given = np.append(np.exp(draw.log_withheld()), given)
         by_draw = np.maximum(within + others[:, :1] * (given - chances[1]), 0.0)
         draws.append((draw.log_chance, own(_log_ratio(by_draw, without).T, np.float64)))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # One person more is a step of a Poisson law: the derivative of the chances by the rate is
         # what that person adds to them.
         information = np.where(without > 0, (within - without) ** 2 / without, 0.0).sum(axis=1)
@@ -193,7 +198,7 @@ def count_tables(mechanism: Mechanism, m: int) -> CountTables:
         first=float(np.log(rates[0])),
         step=1.0 / _POINTS_PER_E_FOLD,
         mean=own(mean, np.float64),
-        variance=own(others @ squares[:-1] - mean**2, np.float64),
+        variance=own(others @ squares[:-added] - mean**2, np.float64),
         empty_mean=float(means[0]),
         empty_variance=float(squares[0] - means[0] ** 2),
         information=own(information, np.float64),
@@ -203,6 +208,7 @@ def count_tables(mechanism: Mechanism, m: int) -> CountTables:
         alphabet=alphabet,
         per_person=1 / mechanism.slope,
         draws=tuple(draws),
+        added=added,
     )
 
 
@@ -214,14 +220,15 @@ def _log_ratio(within: Floats, without: Floats) -> Floats:
     return np.where(np.isneginf(ratio), ratio, np.clip(ratio, -_LARGEST_RATIO, _LARGEST_RATIO))
 
 
-def _moved_down(mechanism: Mechanism, m: int) -> int:
-    """Return how far a map takes any count down that is worth a rate of its own."""
-    moved = 0
+def moved_down(mechanism: Mechanism, m: int) -> float:
+    """Return how far a map takes any count down that is worth a rate of its own, in people."""
+    moved, slope = 0.0, 1.0
     for step, within in placed(mechanism.steps, m)[0]:
         if not step.is_random:
             counts = np.arange(min(within.highest, int(_FURTHEST_RATE)) + 1, dtype=np.int32)
             shown = np.maximum(step.publish(counts, NO_DRAW, within), 0)
-            moved = max(moved, int((counts - shown).max()))
+            moved = max(moved, float((counts - shown / step.slope).max()) / slope)
+        slope *= step.slope
     return moved
 
 
@@ -229,7 +236,7 @@ def _bin_edges(mechanism: Mechanism, most: int, m: int) -> Ints64:
     """Edges of bins of published counts: single ones where noise is narrow, always the lowest."""
     steps, (lowest, _) = placed(mechanism.steps, m)
     landing = reduce(lambda counts, at: at[0].lands(counts, at[1]), steps, Span(0, most))
-    widest = max((step.scale for step in mechanism.steps), default=0.0)
+    widest = max([mechanism.slope, *(step.scale for step in mechanism.steps)])
     width = max(1, int(widest / _BINS_PER_SCALE))
     end = landing.highest + 1
     return np.append(np.append(lowest, np.arange(lowest + 1, end, width)), end)

@@ -350,23 +350,29 @@ def may_be_dropped(cells: NDArray[np.int32], facts: Facts) -> NDArray[np.bool_]:
     for unit in facts.mechanism.units:
         period = unit.period(facts.epochs)
         if period is not None:
-            cells_in_period = len(facts.regions) * np.bincount(period)
-            found |= unit.most_visits < cells_in_period[period[epoch_of(cells, facts.epochs.n)]]
+            most_made = len(facts.regions) * np.bincount(period) * facts.most_added
+            found |= unit.most_visits < most_made[period[epoch_of(cells, facts.epochs.n)]]
             found |= unit.max_regions is not None and unit.max_regions < len(facts.regions)
     return found
 
 
 def chance_of_being_counted(
-    cells: NDArray[np.int32], facts: Facts, person: NDArray[np.int64] | int = 0
+    cells: NDArray[np.int32],
+    facts: Facts,
+    person: NDArray[np.int64] | int = 0,
+    *,
+    added: NDArray[np.int32] | int | None = None,
 ) -> NDArray[np.float64]:
     """Chance that each known visit was among those that the publisher's bound let through.
 
     The publisher draws them anew for each publication, so that no release tells which they were.
     The chance is that of somebody who made the known visits and no others, but it is below 1
     wherever other visits, if there were some, could have displaced a known one. `person` says
-    whose visits they are, numbered from 0, shape (n_visits,); one person's by default.
+    whose visits they are, numbered from 0, shape (n_visits,); one person's by default. `added` is
+    how many visits there are to each cell, one by default.
     """
     chance = np.ones(cells.size)
+    many = None if isinstance(added, int) else added
     if not facts.mechanism.bounds_visits:
         return chance
     for unit in facts.mechanism.units:
@@ -374,7 +380,7 @@ def chance_of_being_counted(
         if period is not None:
             of_visit = period[epoch_of(cells, facts.epochs.n)].astype(np.int64)
             of_visit += person * (int(period.max()) + 1)
-            together = np.bincount(of_visit)[of_visit]
+            together = np.bincount(of_visit, many)[of_visit]
             if unit.max_regions is None:
                 chance = np.minimum(chance, unit.most_visits / together)
                 continue
@@ -383,6 +389,6 @@ def chance_of_being_counted(
             pairs, pair = np.unique(region, return_inverse=True)
             regions = np.bincount(pairs // len(facts.regions))[of_visit]
             kept = np.minimum(1.0, unit.max_regions / regions)
-            left = np.maximum(together * kept, np.bincount(pair)[pair])
+            left = np.maximum(together * kept, np.bincount(pair, many)[pair])
             chance = np.minimum(chance, kept * np.minimum(1.0, unit.most_visits / left))
     return np.where(may_be_dropped(cells, facts), np.minimum(chance, _SUREST), chance)

@@ -93,7 +93,7 @@ class Lines:
             grid - fitted[:, None],
             *tables.of_chances,
         )
-        return cls(by_line, rates, tables, axis, *normal_law(log_chance, grid))
+        return cls(by_line, rates, tables, axis, *_normal_law(log_chance, grid))
 
     def place(self, cells: NDArray[np.integer]) -> tuple[Ints64, Ints64]:
         """Return the line of each cell, and where it is within the line, shapes (n_cells,)."""
@@ -106,12 +106,24 @@ class Lines:
 
         Counts of `hidden` cells are not looked at: which of the lines each is in, and where.
         """
-        symbols = np.array(self.symbols[lines], np.int32, order="C")
+        symbols = self._symbols_of(lines)
         if hidden is not None:
             symbols[hidden] = -1
-        log_rates = self.rates.log_rates_of_lines(lines, self.axis)
-        expected = self.centre + self.spread**2 - self.rates.factors(self.axis)[lines]
+        log_rates = self._log_rates_of(lines)
+        expected = self.centre + self.spread**2 - self._fitted(lines)
         return posterior(symbols, log_rates, expected, self.spread, self.tables)
+
+    def _symbols_of(self, lines: Ints64) -> Ints32:
+        """Return the symbols of lines, -1 where there is no cell, shape (n_lines, n_cells)."""
+        return np.array(self.symbols[lines], np.int32, order="C")
+
+    def _log_rates_of(self, lines: Ints64) -> Floats:
+        """Return the logarithms of fitted rates, same shape."""
+        return self.rates.log_rates_of_lines(lines, self.axis)
+
+    def _fitted(self, lines: Ints64) -> Floats:
+        """Return the fitted levels of lines, by which the law of levels is told."""
+        return self.rates.factors(self.axis)[lines]
 
 
 def posterior(
@@ -151,9 +163,7 @@ def log_sums(logs: Floats) -> Floats:
     return np.asarray(np.where(np.isfinite(found), found, top[:, 0]))
 
 
-def normal_law(
-    log_chance: Floats, grid: Floats, least_spread: float = _LEAST_SPREAD
-) -> tuple[float, float]:
+def _normal_law(log_chance: Floats, grid: Floats) -> tuple[float, float]:
     """Return the mean and deviation of normal levels that make counts most likely.
 
     Their chances are given for each line at each level of a grid, shape (n_lines, n_levels).
@@ -169,7 +179,7 @@ def normal_law(
         mean = float(found @ grid)
         deviation = math.sqrt(float(found @ (grid - mean) ** 2))
         moved = abs(mean - centre) + abs(deviation - spread)
-        centre, spread = mean, min(max(deviation, least_spread), _MOST_SPREAD)
+        centre, spread = mean, min(max(deviation, _LEAST_SPREAD), _MOST_SPREAD)
         if moved < _TOLERANCE:
             break
     return centre, spread

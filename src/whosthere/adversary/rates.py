@@ -11,10 +11,12 @@ from scipy.special import log_ndtr
 from whosthere import kernels
 from whosthere.adversary.components import Completion, completion, find_components, log_share
 from whosthere.adversary.count_tables import CountTables, count_tables, filled
+from whosthere.adversary.flow_rates import Expected, fit_places, with_components
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals
 from whosthere.adversary.weekly import Alike, fit_weekly
 from whosthere.arrays import Floats, Floats32, Ints64, frozen
 from whosthere.data.cells import region_and_epoch
+from whosthere.data.flows import Pairs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,8 +43,9 @@ class Rates:
 
     `rows` and `columns` are logarithms by region and by epoch, `shape` by cell, shape (n_regions,
     n_epochs), or (1, 1) where there are none. `left` and `right` are components beyond the base,
-    shapes (n_regions, k) and (n_epochs, k), and `completion` is where the deviations come from. All
-    of it is multiplied by the factors of hours of the week, if there are any.
+    shapes (n_regions, k) and (n_epochs, k), and `completion` is where the deviations come from.
+    `weekly` are factors of hours of the week, which single cells are multiplied by where two weeks
+    or more are published.
     """
 
     rows: Floats
@@ -64,21 +67,25 @@ class Rates:
         base = self.rows[region] + self.columns[epoch]
         if self.shape.size > 1:
             base = base + self.shape[region, epoch]
-        if self.n_components:
-            extra = (self.left[region] * self.right[epoch]).sum(axis=1)
-            base = self._with_components(base, extra)
-        for alike in self.weekly:
-            base = base + alike.log_factors[region, alike.time[epoch]]
-        return np.asarray(base)
+        if not self.n_components:
+            return np.asarray(base)
+        extra = (self.left[region] * self.right[epoch]).sum(axis=1)
+        return self._with_components(base, extra)
 
-    def log_rates_without(self, cells: NDArray[np.integer], person: Ints64 | int = 0) -> Floats:
-        """Return `log_rates` with factors of hours of the week that do not know a person's counts.
+    def log_rates_by_hour(self, cells: NDArray[np.integer]) -> Floats:
+        """Return logarithms of rates with the factors of hours of the week."""
+        region, epoch = region_and_epoch(cells, self.columns.size)
+        by_hour = (alike.log_factors[region, alike.time[epoch]] for alike in self.weekly)
+        return np.asarray(sum(by_hour, start=self.log_rates(cells)))
+
+    def log_rates_for(self, cells: NDArray[np.integer], person: Ints64 | int = 0) -> Floats:
+        """Return the same with factors that do not know the counts at a person's own cells.
 
         `person` says whose each cell is, numbered from 0.
         """
         found = self.log_rates(cells)
         for alike in self.weekly:
-            found = found + alike.without(cells, person)
+            found = found + alike.log_factors_for(cells, person)
         return found
 
     def factors(self, axis: int) -> Floats:
@@ -92,14 +99,9 @@ class Rates:
         base = own[lines, None] + along
         if shape.size > 1:
             base = base + shape[lines]
-        if self.n_components:
-            base = self._with_components(base, left[lines] @ right.T)
-        for alike in self.weekly:
-            if axis == 0:
-                base = base + alike.log_factors[lines][:, alike.time]
-            else:
-                base = base + alike.log_factors.T[alike.time[lines]]
-        return np.asarray(base)
+        if not self.n_components:
+            return np.asarray(base)
+        return self._with_components(base, left[lines] @ right.T)
 
     def dense(self) -> Floats:
         """Return the rate of every cell, shape (n_regions, n_epochs)."""
@@ -111,7 +113,7 @@ class Rates:
 
     @property
     def _is_plain(self) -> bool:
-        return self.shape.size == 1 and not self.n_components and not self.weekly
+        return self.shape.size == 1 and not self.n_components
 
     def total(self) -> float:
         """Return how many visits to expect in all."""
@@ -132,9 +134,14 @@ def fit_rates(release: Release, shape: Floats = FLAT, *, low_rank: bool = True) 
     logarithms). The factors are those at which the mechanism is expected to publish the sums
     that it did publish. Where the sums are mostly noise they are drawn together first. With
     `low_rank`, as many components are added as stand out of the noise of single cells, and factors
-    of hours of the week where two weeks or more are published.
+    of hours of the week where two weeks or more are published. Flows have factors of origins,
+    destinations and epochs, and components of origins by destinations.
     """
     tables = count_tables(release.mechanism, release.facts.most_count)
+    completed = completion(release.mechanism, release.facts.most_count)
+    rounds = (_COMPLETIONS if release.mechanism.changes_counts else 1) if low_rank else 0
+    if isinstance(release.regions, Pairs) and shape.size == 1:
+        return _fit_flows(release, release.regions, tables, completed, rounds)
     symbols, counts = release.symbols, filled(release)
     by_row, by_column = (
         _excess(counts.sum(axis=axis), symbols.shape[axis], tables) for axis in (1, 0)
@@ -149,13 +156,30 @@ def fit_rates(release: Release, shape: Floats = FLAT, *, low_rank: bool = True) 
     else:
         factors = kernels.fit_rank_one(by_row, by_column, expected, first, step, _ROUNDS)
     base = (*factors, shape)
-    completed = completion(release.mechanism, release.facts.most_count)
-    rounds = (_COMPLETIONS if release.mechanism.changes_counts else 1) if low_rank else 0
     found = Rates(*base, *find_components(symbols, base, completed, rounds), completed)
     if not low_rank:
         return found
     log_rates = found.log_rates_of_lines(slice(None), 0)
     return replace(found, weekly=fit_weekly(symbols, log_rates, tables, release.epochs))
+
+
+def _fit_flows(
+    release: Release, pairs: Pairs, tables: CountTables, completed: Completion, rounds: int
+) -> Rates:
+    counts, n, n_epochs = filled(release), len(pairs.places), release.epochs.n
+    by_pair = counts.sum(axis=1)
+    sums = []
+    for end in (pairs.origins, pairs.destinations):
+        # Pairs that are not published count as empty.
+        absent = (n - np.bincount(end, minlength=n)) * n_epochs * tables.empty_mean
+        sums.append(_excess(np.bincount(end, by_pair, n) + absent, n * n_epochs, tables))
+    sums.append(_excess(counts.sum(axis=0), len(pairs), tables))
+    by_origin, by_destination, by_epoch = (one * (sums[0].sum() / one.sum()) for one in sums)
+    expected = Expected(tables.first, tables.step, tables.mean - tables.empty_mean)
+    rows, columns = fit_places(pairs, (by_origin, by_destination, by_epoch), expected)
+    rows = with_components(pairs, release.symbols, (rows, columns), completed, rounds)
+    left, right = (np.zeros((size, 0), np.float32) for size in counts.shape)
+    return Rates(rows, columns, FLAT, left, right, completed)
 
 
 def _excess(sums: NDArray[np.number], n_cells: int, tables: CountTables) -> Floats:

@@ -2,9 +2,9 @@
 
 Where two weeks or more are published, each region was counted several times at the same hour. What
 these counts have in common is a factor of their rates: first for each hour of a working day and of
-a day off, then for each hour of the week. Its logarithm is normal before the counts are seen, with
-the mean and spread that make all counts most likely. The counts of an hour then narrow it down, as
-far as they can through the mechanism.
+a day off, then for each hour of the week. Before the counts are seen its logarithm is normal, its
+mean is 1, and its spread is the one that makes all counts most likely. The counts of an hour then
+narrow it down, as far as they can through the mechanism.
 
 A person with a habit raises the factor of a place and hour, which would then hide that person. So
 the factors at a target's visits come from all counts but those at the target's visits. As in
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere import kernels
-from whosthere.adversary.lines import normal_law, posterior
+from whosthere.adversary.lines import posterior
 from whosthere.data.cells import region_and_epoch
 
 if TYPE_CHECKING:
@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 
 _DAY, _WEEK = timedelta(days=1), timedelta(weeks=1)
 _FEWEST_WEEKS, _WORKING_DAYS = 2, 5
-# The law of all factors is fitted to so many cells, on a grid of logarithms.
+# Spreads of logarithms that are tried, on so many cells and a grid of logarithms.
+_SPREADS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.4)
+_ABOUT_AS_WELL = 2.0
 _CELLS_TO_FIT = 2**16
-_GRID = np.arange(-4.0, 3.01, 0.125)
-_LEAST_SPREAD = 0.05
+_GRID = np.arange(-5.0, 4.0, 0.125)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +51,7 @@ class Alike:
     symbols, log_rates
         Of the cells of each region and time, shape (n_regions, n_times, most epochs of a time). A
         symbol is -1 where a time has fewer epochs than others.
-    centre, spread
+    spread
         Of the logarithms of all factors.
     log_factors
         Logarithms of the factors, shape (n_regions, n_times).
@@ -61,19 +62,16 @@ class Alike:
     symbols: Ints32
     log_rates: Floats
     tables: CountTables
-    centre: float
     spread: float
     log_factors: Floats
 
     @classmethod
-    def of(
-        cls, symbols: Ints32, log_rates: Floats, tables: CountTables, time: NDArray[np.integer]
-    ) -> Alike:
+    def of(cls, symbols: Ints32, log_rates: Floats, tables: CountTables, time: Ints64) -> Alike:
         """Fit factors to published symbols, given the rates so far, shape (n_regions, n_epochs)."""
-        time = np.unique(time, return_inverse=True)[1]
-        order = np.argsort(time, kind="stable")
-        sizes = np.bincount(time)
+        _, found = np.unique(time, return_inverse=True)
+        time, sizes = found.astype(np.int64), np.bincount(found)
         place = np.empty_like(time)
+        order = np.argsort(time, kind="stable")
         place[order] = np.arange(time.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         shape = len(symbols), sizes.size, int(sizes.max())
         by_time, rates = np.full(shape, -1, np.int32), np.zeros(shape)
@@ -81,16 +79,12 @@ class Alike:
         lines = by_time.reshape(-1, shape[2]), rates.reshape(-1, shape[2])
         n_used = min(max(_CELLS_TO_FIT // shape[2], 1), len(lines[0]))
         used = np.linspace(0, len(lines[0]) - 1, n_used).astype(np.int64)
-        grid = np.tile(_GRID, (n_used, 1))
-        log_chance = kernels.sum_log_chances(
-            lines[0][used], lines[1][used], grid, *tables.of_chances
-        )
-        centre, spread = normal_law(log_chance, _GRID, _LEAST_SPREAD)
-        factors = _means(*lines, centre, spread, tables).reshape(shape[:2])
-        return cls(time.astype(np.int64), place, by_time, rates, tables, centre, spread, factors)
+        spread = _likeliest_spread(lines[0][used], lines[1][used], tables)
+        factors = _means(*lines, -(spread**2) / 2, spread, tables).reshape(shape[:2])
+        return cls(time, place, by_time, rates, tables, spread, factors)
 
-    def without(self, cells: NDArray[np.integer], person: Ints64 | int = 0) -> Floats:
-        """Return by how much logarithms of factors differ if a person's cells are not looked at.
+    def log_factors_for(self, cells: NDArray[np.integer], person: Ints64 | int = 0) -> Floats:
+        """Return logarithms of the factors of a person's cells, whose counts are not looked at.
 
         Shape (n_cells,); `person` says whose each cell is, numbered from 0.
         """
@@ -102,8 +96,8 @@ class Alike:
         symbols = self.symbols.reshape(-1, n_cells)[known]
         symbols[which, self.place[epoch]] = -1
         rates = self.log_rates.reshape(-1, n_cells)[known]
-        found = _means(symbols, rates, self.centre + self.spread**2, self.spread, self.tables)
-        return np.asarray((found - self.log_factors.reshape(-1)[known])[which])
+        found = _means(symbols, rates, self.spread**2 / 2, self.spread, self.tables)
+        return np.asarray(found[which])
 
 
 def fit_weekly(
@@ -120,6 +114,19 @@ def fit_weekly(
     by_kind = Alike.of(symbols, log_rates, tables, of_day)
     log_rates = log_rates + by_kind.log_factors[:, by_kind.time]
     return by_kind, Alike.of(symbols, log_rates, tables, weekday * (slot.max() + 1) + slot)
+
+
+def _likeliest_spread(symbols: Ints32, log_rates: Floats, tables: CountTables) -> float:
+    """Return the smallest spread of logarithms that explains symbols about as well as any."""
+    grid = np.tile(_GRID, (len(symbols), 1))
+    log_chance = kernels.sum_log_chances(symbols, log_rates, grid, *tables.of_chances)
+    log_chance -= log_chance.max(axis=1, keepdims=True)
+    chance = np.exp(log_chance)
+    evidence = []
+    for spread in _SPREADS:
+        law = np.exp(-(((_GRID + spread**2 / 2) / spread) ** 2) / 2)
+        evidence.append(np.log(chance @ (law / law.sum())).sum())
+    return _SPREADS[int(np.argmax(np.array(evidence) >= max(evidence) - _ABOUT_AS_WELL))]
 
 
 def _means(

@@ -20,6 +20,7 @@ from whosthere.game.scoring import by_setting
 from whosthere.inference.looks import Look
 from whosthere.inference.measure import control_holds, measure
 from whosthere.privacy.release import Audited
+from whosthere.privacy.scheme import Scheme
 
 if TYPE_CHECKING:
     import os
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from whosthere.auditing.result import AuditResult
     from whosthere.auditing.verdict import Verdict
     from whosthere.data.traces import Traces
-    from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.scheme import TableScheme
 
 _NOT_AUDITED = "this release was not audited, so nothing shows that nobody is found in it. "
 _AUDIT_FIRST = "Audit the protection first, and name the folder of the audit (`audit`)"
@@ -36,14 +37,14 @@ _EVERYBODY = "A group of everybody cannot be audited yet: an audit needs people 
 
 def acceptance(
     audit: AuditResult,
-    mechanism: Mechanism,
+    tables: tuple[TableScheme, ...],
     group_size: int | None,
     traces: Traces,
     traces_fingerprint: str,
 ) -> Audited:
     """Return by which audit a release of so many people, or of all, is accepted, or refuse it.
 
-    It must be of these very traces, of this mechanism and of this group size, and accepted
+    It must be of these very traces, of these tables and of this group size, and accepted
     whatever the attacker was taken to know.
     """
     where = audit.folder or "the audit"
@@ -51,7 +52,7 @@ def acceptance(
     def refuse(problem: str, fix: str) -> InputError:
         return InputError(problem, where=where, fix=fix)
 
-    if group_size in {None, traces.n_users}:
+    if group_size is None or group_size == traces.n_users:
         fix = "Publish fewer people (`group_size`), as many as were audited"
         raise refuse(f"it would be of all {traces.n_users:,} people. {_EVERYBODY}", fix)
     if audit.manifest["traces"] != traces_fingerprint:
@@ -60,9 +61,14 @@ def acceptance(
     if audit.plan["first_epoch"]:
         problem = "is an audit of a part of the time, and all of it would be published"
         raise refuse(problem, "Audit all of the time, or read only the records of that part")
-    what, code = f"{mechanism}, m={group_size}", audit.plan.get("code", {})
+    what, code = str(Scheme(tables, group_size)), audit.plan.get("code", {})
     verdicts = _about(audit, what)
-    if not verdicts or own_code(mechanism) != code.get(str(mechanism)):
+    same = all(
+        own_code(one.mechanism) == code.get(str(one.mechanism))
+        and one.layout.fingerprint == code.get(str(one.layout))
+        for one in tables
+    )
+    if not verdicts or not same:
         tried = listed([one.setting for one in audit.verdicts] or ["nothing"])
         raise refuse(f"did not try {what}, but {tried}", "Publish what was accepted, or audit this")
     for one in verdicts:
@@ -87,9 +93,9 @@ def _about(audit: AuditResult, what: str) -> list[Verdict]:
     return [one for one in audit.verdicts if f"{one.setting}, ".startswith(f"{what}, ")]
 
 
-def too_little_left(audit: AuditResult, mechanism: Mechanism, group_size: int | None) -> str:
+def too_little_left(audit: AuditResult, scheme: Scheme) -> str:
     """Say of something that was accepted that it is useless all the same; nothing if it is not."""
-    found = _about(audit, f"{mechanism}, m={group_size}")
+    found = _about(audit, str(scheme))
     return next((one.reasons[0] for one in found if one.useless), "")
 
 
@@ -115,7 +121,7 @@ def judged_again(folder: str | os.PathLike[str]) -> AuditResult:
         found.policy,
         trusted=control_holds(measured),
         incomplete={setting for setting, people in attacked if people < found.n_targets},
-        knows={str(one.setting): one.knows for one in found.verdicts if one.knows},
+        known={one.setting: {"knows": one.knows} for one in found.verdicts},
         choice=found.choice,
         look=look,
     )

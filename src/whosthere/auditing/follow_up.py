@@ -1,8 +1,9 @@
-"""What follows the scores: where people are found, and what coarser tables would change.
+"""What follows the scores: where people are found, and what other tables would change.
 
-For the riskiest settings that were not accepted, the likelihood ratio is tried again on coarser
-traces: the same targets, in groups of the same people, by the same engine, with fewer releases. It
-shows which way to go, and is no audit of it: nothing is judged by it.
+For the riskiest settings that were not accepted, the likelihood ratio is tried again on a coarser
+table, or on some of several tables: the same targets, in groups of the same people, by the same
+engine, with fewer releases. It shows which way to go, and is no audit of it: nothing is judged by
+it.
 
 All of it belongs to the plan and the traces, and is kept in the run folder, so that judging an
 audit again repeats nothing.
@@ -11,6 +12,7 @@ audit again repeats nothing.
 from __future__ import annotations
 
 import json
+import math
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -68,11 +70,12 @@ class MeanOverTargets(NamedTuple):
 
 @dataclass(frozen=True)
 class WhatIf:
-    """What a change of regions or epochs, in words, would do to one setting.
+    """What a change of regions, epochs or tables, in words, would do to one setting.
 
     The metric is that of the likelihood ratio, as in the audit and with the change. What is left to
     publish is by the names of `OF_UTILITY`: means over the targets, against the true counts of the
     regions and epochs before the change, over which counts of larger ones are spread evenly.
+    `tables` are those that are left of several.
     """
 
     setting: str
@@ -82,17 +85,24 @@ class WhatIf:
     after: MeanOverTargets
     utility_before: dict[str, float | None]
     utility_after: dict[str, float | None]
+    tables: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a JSON object."""
-        return asdict(self) | {"before": self.before._asdict(), "after": self.after._asdict()}
+        spans = {"before": self.before._asdict(), "after": self.after._asdict()}
+        made = asdict(self) | spans | {"tables": list(self.tables)}
+        return {name: value for name, value in made.items() if name != "tables" or value}
 
     @classmethod
     def each(cls, described: list[dict[str, Any]]) -> tuple[Self, ...]:
         """Make what `to_json` described, of each."""
         mean = MeanOverTargets
         return tuple(
-            cls(**one | {"before": mean(**one["before"]), "after": mean(**one["after"])})
+            cls(
+                **one
+                | {"before": mean(**one["before"]), "after": mean(**one["after"])}
+                | {"tables": tuple(one.get("tables", ()))}
+            )
             for one in described
         )
 
@@ -102,19 +112,23 @@ class FollowUp:
     """What follows the scores, and what it needs to know of the traces in the tested time.
 
     `others` are the people to look at besides each target of the plan, `hidden` the regions and
-    hours of which no share of visits is told.
+    hours of which no share of visits is told. Where a table is published again and again, only the
+    `longest` time is looked at: beside a shorter one it would tell what few people did in between.
     """
 
     others: tuple[tuple[int, ...], ...]
     regions: Regions
     epochs: Epochs
     hidden: Mapping[str, Bools]
+    longest: Layout
 
     @classmethod
     def of(cls, plan: Plan, tested: Traces) -> Self:
         """Choose whom to look at."""
-        others, hidden = others_to_look_at(plan, tested), rarely_visited(tested)
-        return cls(others, tested.regions, tested.epochs, hidden)
+        times = [one.tables[0].layout.in_finest_cells for one in plan.schemes]
+        longest = max(times, key=lambda one: one.times or math.inf)
+        others, hidden = others_to_look_at(plan, tested), rarely_visited(longest(tested))
+        return cls(others, tested.regions, tested.epochs, hidden, longest)
 
     def n_people(self, plan: Plan) -> int:
         """Return how many people are looked at: the targets, and the others."""
@@ -138,7 +152,9 @@ class FollowUp:
         with_law = tuple(
             one
             for one in job.plan.contests
-            if one.setting.scheme.has_law and one.setting.scheme.finest is not None
+            if one.setting.scheme.has_law
+            and one.setting.scheme.finest is not None
+            and one.setting.scheme.tables[0].layout.in_finest_cells == self.longest
         )
         plan = replace(job.plan, contests=with_law)
         tasks = TARGET_GAME.tasks(plan)
@@ -172,15 +188,21 @@ class FollowUp:
         with suppress(OSError, ValueError, TypeError, KeyError):
             before = WhatIf.each(json.loads(kept.read_text(encoding="utf-8")))
             known = {(one.setting, one.change): one for one in before}
-        changes = changes_to_try(result.leaks, self.regions, self.epochs)
-        for i, (change, layout) in enumerate(changes.items(), 1):
-            new = [one for one in settings if (str(one), change) not in known]
+        layouts = changes_to_try(result.leaks, self.regions, self.epochs)
+        wanted = {one: changed_settings(one, layouts) for one in settings}
+        changes = dict.fromkeys(change for changed in wanted.values() for change in changed)
+        for i, change in enumerate(changes, 1):
+            new = {
+                one: changed[change]
+                for one, changed in wanted.items()
+                if change in changed and (str(one), change) not in known
+            }
             if new:
-                found = try_change(change, layout, new, job, workers)
+                found = try_change(change, new, job, workers)
                 known |= {(one.setting, one.change): one for one in found}
                 on_progress("what-if audits", i, len(changes))
-        wanted = [(str(setting), change) for setting in settings for change in changes]
-        tried = tuple(compared(known[one], result.findings) for one in wanted if one in known)
+        keys = [(str(one), change) for one, changed in wanted.items() for change in changed]
+        tried = tuple(compared(known[key], result.findings) for key in keys if key in known)
         write_json(kept, [one.to_json() for one in tried])
         return tried
 
@@ -188,21 +210,14 @@ class FollowUp:
 def riskiest(
     plan: Plan, findings: Sequence[Finding], verdicts: Sequence[Verdict]
 ) -> tuple[Setting, ...]:
-    """Return the settings that changes are tried for: not accepted, with the largest AUC.
-
-    Only those with one table have regions and epochs that could be changed.
-    """
+    """Return the settings that changes are tried for: not accepted, with the largest AUC."""
     accepted = {verdict.setting for verdict in verdicts if verdict.decision == "accept"}
     aucs = {
         one.setting: one.estimate
         for one in findings
         if (one.attack, one.metric) == (str(ATTACK), METRIC) and one.estimate is not None
     }
-    open_ = [
-        one
-        for one in plan.settings
-        if str(one) in aucs and str(one) not in accepted and len(one.scheme.tables) == 1
-    ]
+    open_ = [one for one in plan.settings if str(one) in aucs and str(one) not in accepted]
     ranked = sorted(open_, key=lambda setting: aucs[str(setting)], reverse=True)
     return tuple(ranked[:MOST_SETTINGS])
 
@@ -230,6 +245,20 @@ def changes_to_try(leaks: pl.DataFrame, regions: Regions, epochs: Epochs) -> dic
     return changes
 
 
+def changed_settings(setting: Setting, layouts: Mapping[str, Layout]) -> dict[str, Setting]:
+    """Return what to try instead of a setting, in words: another layout, or fewer tables."""
+    tables = setting.scheme.tables
+    if len(tables) == 1:
+        return {change: setting.over(layout) for change, layout in layouts.items()}
+    alone = {f"only {one.written}": setting.with_tables((one,)) for one in tables}
+    without = {
+        f"without {one.written}": setting.with_tables((*tables[:i], *tables[i + 1 :]))
+        for i, one in enumerate(tables)
+    }
+    # Of two tables, each is what is left without the other.
+    return alone | (without if len(tables) > 2 else {})
+
+
 def merged_regions(leaky: Sequence[int], regions: Regions) -> tuple[int, ...]:
     """Return the new number of each region if each of the leaky ones is merged with another.
 
@@ -253,16 +282,15 @@ def merged_regions(leaky: Sequence[int], regions: Regions) -> tuple[int, ...]:
 
 
 def try_change(
-    change: str, layout: Layout, settings: Sequence[Setting], job: Job, workers: Workers
+    change: str, settings: Mapping[Setting, Setting], job: Job, workers: Workers
 ) -> list[WhatIf]:
-    """Attack the same targets after a change.
+    """Attack the same targets after a change of settings to others.
 
     What was before is left open. Nothing is returned where a task fails.
     """
-    changed = [setting.over(layout) for setting in settings]
     plan = replace(
         job.plan,
-        contests=tuple(Contest(setting, ATTACK) for setting in changed),
+        contests=tuple(Contest(changed, ATTACK) for changed in settings.values()),
         releases=min(RELEASES, job.plan.releases_by(ATTACK)),
         releases_of=(),
         control_releases=0,
@@ -275,12 +303,14 @@ def try_change(
         scores[outcome.task] = outcome.scores
     tests, _ = tests_and_controls(plan, scores)
     aucs, tried, unknown = per_target(tests), [], MeanOverTargets(None, None, None)
-    for before, name in zip(map(str, settings), map(str, changed), strict=True):
+    for before, changed in settings.items():
+        name, several = str(changed), len(before.scheme.tables) > 1
         own = aucs.filter(setting=name, attack=str(ATTACK))["auc"].to_numpy()
         after = mean_over_targets(own, unseen=(0.5, 1.0))
         (kept,) = tests.filter(setting=name).select(pl.col(OF_UTILITY).mean()).to_dicts()
         interval = MeanOverTargets(after.value, after.low, after.high)
-        tried.append(WhatIf(before, change, METRIC, unknown, interval, {}, kept))
+        left = tuple(one.written for one in changed.scheme.tables) if several else ()
+        tried.append(WhatIf(str(before), change, METRIC, unknown, interval, {}, kept, left))
     return tried
 
 

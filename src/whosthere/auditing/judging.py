@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whosthere.auditing import reasons
 from whosthere.auditing.reasons import estimate_of, low_of
@@ -102,11 +102,16 @@ def judge_scores(
         policy,
         trusted=trusted,
         incomplete={str(one) for one in plan.settings if one.scheme in without},
-        group_sizes={str(one): one.scheme.group_size for one in plan.settings},
-        knows={str(one): one.knowledge.words for one in plan.settings},
-        protections={str(one): one.scheme.in_words for one in plan.settings},
+        known={
+            str(one): {
+                "group_size": one.scheme.group_size,
+                "knows": one.knowledge.words,
+                "protection": one.scheme.in_words,
+                "own_mechanism": not one.scheme.has_law,
+            }
+            for one in plan.settings
+        },
         choice=plan.choice,
-        without_law={str(one) for one in plan.settings if not one.scheme.has_law},
         own_groups=not plan.game.draws_uniformly,
         look=look,
     )
@@ -119,11 +124,8 @@ def judge(
     *,
     trusted: bool | None = True,
     incomplete: Collection[str] = (),
-    group_sizes: Mapping[str, int] | None = None,
-    knows: Mapping[str, str] | None = None,
-    protections: Mapping[str, str] | None = None,
+    known: Mapping[str, Mapping[str, Any]] | None = None,
     choice: TargetChoice | None = None,
-    without_law: Collection[str] = (),
     own_groups: bool = False,
     look: Look = FIRST_LOOK,
 ) -> list[Verdict]:
@@ -131,26 +133,26 @@ def judge(
 
     Nothing is accepted or rejected unless it is `trusted`: all controls were passed (None if there
     were none). Settings are `incomplete` if some of their tasks failed; these are not accepted, and
-    neither are those `without_law`, whose mechanism is a function of a user's own, or any if groups
-    are not drawn uniformly. If
-    nobody knows how the targets were chosen, they are taken for a sample of everybody. The findings
-    must have been measured for this look.
+    neither are those with a mechanism of a user's own, or any if groups are not drawn uniformly.
+    What is `known` of a setting is by the fields of a verdict. If nobody knows how the targets were
+    chosen, they are taken for a sample of everybody. The findings must have been measured for this
+    look.
     """
     failed = dict.fromkeys(one.metric for one in findings if one.holds is False)
     why = ": " + "; ".join(_SAID[metric] for metric in failed) if failed else ""
     untrusted = f"A control failed{why}. No number of this audit can be trusted."
     if trusted is None:
         untrusted = _SAID["no_control"]
-    sizes, known, done = group_sizes or {}, knows or {}, protections or {}
     by_hand, who = (False, None) if choice is None else (choice.by_hand, choice.who)
     verdicts = []
     for setting in dict.fromkeys(finding.setting for finding in findings):
         own = tuple(finding for finding in findings if finding.setting == setting)
+        about = (known or {}).get(setting, {})
         case = _Case(
             own,
             by_hand=by_hand,
             incomplete=setting in incomplete,
-            without_law=setting in without_law,
+            without_law=about.get("own_mechanism", False),
             own_groups=own_groups,
             look=look,
         )
@@ -161,7 +163,7 @@ def judge(
         elif useless:
             said = [*said, f"It would be useless as well: {useless}."]
         meaning = reasons.meaning(
-            case.on(reasons.FOUND), policy.prior, sizes.get(setting), who, known.get(setting)
+            case.on(reasons.FOUND), policy.prior, about.get("group_size"), who, about.get("knows")
         )
         verdicts.append(
             Verdict(
@@ -175,11 +177,8 @@ def judge(
                 useless=bool(useless),
                 alone=case.attacks[0] if len(case.attacks) == 1 else None,
                 who=who,
-                knows=known.get(setting),
-                group_size=sizes.get(setting),
                 look=look.number,
-                own_mechanism=case.without_law,
-                protection=done.get(setting, ""),
+                **about,
             )
         )
     return verdicts

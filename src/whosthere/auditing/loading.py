@@ -11,6 +11,7 @@ import polars as pl
 from whosthere.auditing.follow_up import WhatIf
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult, n_tasks, with_settings
+from whosthere.auditing.series import read_series
 from whosthere.auditing.store import FORMAT_VERSION
 from whosthere.auditing.verdict import Verdict
 from whosthere.data.epochs import Epochs
@@ -106,6 +107,7 @@ def _manifest(found: dict[str, Any]) -> dict[str, Any]:
         raise TypeError(found)
     n_tasks(found)
     "".join(one["setting"] for one in found["settings"])
+    read_series(found["settings"])
     plan = found["plan"]
     sum((plan["seed"], plan["first_epoch"], *plan["targets"]))
     plan.get("code", {}).get("")

@@ -9,6 +9,8 @@ from itertools import product
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
+import numpy as np
+
 from whosthere.adversary.attacks import Attack
 from whosthere.adversary.knowledge import Knowledge
 from whosthere.auditing.choices import AuditChoices, OneOrMore, whole_numbers
@@ -95,7 +97,7 @@ class Block:
         knowledge: OneOrMore[Knowledge | str] = "all",
         attacks: OneOrMore[Attack | str] = DEFAULT_ATTACKS,
         *,
-        tables: OneOrMore[WrittenTable | TableScheme | str] = (),
+        tables: OneOrMore[TableScheme | str] = (),
         weeks: OneOrMore[int] = (),
     ) -> None:
         given = (mechanisms, group_size, knowledge, attacks, tables, weeks)
@@ -274,8 +276,9 @@ class AuditOptions:
                 raise InputError(
                     f"the number of releases{whose} must be even and at least 2, got {n}"
                 )
-        if not 0 <= self.turnover < 1:
-            problem = f"a share of {self.turnover:g} cannot change (`turnover`)"
+        share: object = self.turnover
+        if not (isinstance(share, float | int | np.number) and 0 <= share < 1):
+            problem = f"a share of {self.turnover} cannot change (`turnover`)"
             raise InputError(problem, fix="Give a share from 0 to less than 1, such as 0.1")
         if self.turnover and self.groups is not None:
             problem = "groups of your own (`groups`) stay the same, and some are to change"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from whosthere.auditing.series import Series, series_of
 from whosthere.display import first_screen, in_one_line, stacked, table
 from whosthere.errors import optional
 from whosthere.game.leaks import LEAKS, MARGINALS, REGIONS
@@ -88,6 +89,11 @@ class AuditResult:
         return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()
 
     @property
+    def series(self) -> tuple[Series, ...]:
+        """How risk grows where a table is published again and again, and for how long it may be."""
+        return series_of(self.manifest["settings"], self.verdicts, self.findings)
+
+    @property
     def n_targets(self) -> int:
         """How many people were attacked."""
         return len(self.plan["targets"])
@@ -137,6 +143,7 @@ class AuditResult:
             "policy": self.policy.to_json(),
             **{name: self.manifest[name] for name in ("targets_chosen", "cautions", "together")},
             "verdicts": [verdict.to_json() for verdict in self.verdicts],
+            **({"series": [one.to_json() for one in self.series]} if self.series else {}),
             "findings": [finding.to_json() for finding in self.findings],
         }
 
@@ -190,7 +197,11 @@ class AuditResult:
 
 def with_settings(rows: pl.DataFrame, manifest: Mapping[str, Any]) -> pl.DataFrame:
     """Return rows with what their settings consist of beside these, by the manifest."""
-    settings = pl.DataFrame(manifest["settings"], _SETTING)
+    in_series = any("weeks" in one for one in manifest["settings"])
+    columns = _SETTING | ({"weeks": pl.Int64} if in_series else {})
+    settings = pl.DataFrame(
+        [{name: one.get(name) for name in columns} for one in manifest["settings"]], columns
+    )
     # An audit in which every task failed has tables without columns.
     if not rows.width:
         return rows

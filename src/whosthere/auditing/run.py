@@ -19,6 +19,7 @@ from whosthere.auditing.manifest import only_one, write_json
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult, with_settings
+from whosthere.auditing.series import series_of_setting
 from whosthere.auditing.store import KEPT, RunFolder, identity_of
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
@@ -126,6 +127,7 @@ class PreparedAudit:
                 "mechanism": one.scheme.how,
                 "group_size": one.scheme.group_size,
                 "knowledge": str(one.knowledge),
+                **series_of_setting(one, self._follow_up.epochs),
             }
             for one in self.plan.settings
         ]

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 _PROBLEMS_FOUND = 2
 _ROLES = {"user": "user", "time": "time", "region": "region", "lon": "longitude",
-          "lat": "latitude", "point": "position"}  # fmt: skip
+          "lat": "latitude", "point": "position", "end region": "destination",
+          "end lon": "longitude of the end", "end lat": "latitude of the end",
+          "end time": "arrival"}  # fmt: skip
 
 
 def simulate(
@@ -100,6 +102,13 @@ def ingest(
     lon_column: str | None = None,
     lat_column: str | None = None,
     region_column: str | None = None,
+    flows: str | None = None,
+    pairs: Path | None = None,
+    origin_column: str | None = None,
+    destination_column: str | None = None,
+    end_lon_column: str | None = None,
+    end_lat_column: str | None = None,
+    arrival_column: str | None = None,
     start: str | None = None,
     end: str | None = None,
     box_quantile: float | None = None,
@@ -111,7 +120,8 @@ def ingest(
 ) -> None:
     """Read records of who was where, when, into one file of traces.
 
-    A trace holds the (region, epoch) cells that a user visited, each once.
+    A trace holds the (region, epoch) cells that a user visited, each once. With --flows, it holds
+    the trips between pairs of regions that a user made, by the epoch in which they began.
 
     Example: `whosthere ingest calls/ --antennas antennas.csv --polygons districts.geojson
     --timezone America/Bogota --out traces.parquet`
@@ -129,7 +139,7 @@ def ingest(
     refuse_useless("with `check`", check, out=out)
     if out is not None:
         inputs = (records, None if database is None else Path(database), friends, regions,
-                  antennas, polygons)  # fmt: skip
+                  antennas, polygons, pairs)  # fmt: skip
         if out.suffix != ".parquet":
             raise FileError("has an unknown extension", where=out, fix="Use .parquet")
         refuse_existing(out, force=force, inputs=inputs)
@@ -170,12 +180,12 @@ def _list_problems(problems: Iterable[str], context: typer.Context, *, json: boo
 
 def _show(traces: Traces, out: Path | None, context: typer.Context) -> None:
     if traces.ledger is not None:
-        _show_ledger(traces.ledger, context)
+        _show_ledger(traces.ledger, context, "visits" if traces.weights is None else "trips")
     console.say(f"{counted(len(traces.regions), 'region')}, {traces.epochs}")
     console.say("Nothing was written (--check)" if out is None else f"Written: {out}")
 
 
-def _show_ledger(ledger: Ledger, context: typer.Context) -> None:
+def _show_ledger(ledger: Ledger, context: typer.Context, what: str) -> None:
     from whosthere.errors import listed, quote
 
     used = (
@@ -186,8 +196,8 @@ def _show_ledger(ledger: Ledger, context: typer.Context) -> None:
     console.say(f"Columns: {', '.join(used)}")
     rows: list[tuple[object, ...]] = [("read", ledger.records_read, ledger.users_read)]
     rows += [(f"- {entry.reason}", -entry.records, -entry.users) for entry in ledger.entries]
-    rows.append(("visits kept", ledger.visits, ledger.users))
-    console.table("From records to visits", ("", "records", "users"), rows)
+    rows.append((f"{what} kept", ledger.visits, ledger.users))
+    console.table(f"From records to {what}", ("", "records", "users"), rows)
     for note in ledger.notes:
         console.say(f"Note: {with_options(note, context)}.")
     _list_problems(ledger.bad_files, context, json=False)

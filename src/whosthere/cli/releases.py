@@ -25,7 +25,8 @@ def release(
     ctx: typer.Context,
     traces: Path,
     *,
-    mechanism: str,
+    mechanism: str | None = None,
+    tables: list[str] = [],  # noqa: B006 - typer asks for a list
     group_size: int | None = None,
     seed: int | None = None,
     audit: Path | None = None,
@@ -37,7 +38,8 @@ def release(
 
     Prints what is guaranteed, and how much of the truth the release keeps. Do not give a seed for
     anything that is published: seeds can be guessed, and the noise then subtracted. A release with
-    a seed is a trial without any guarantee.
+    a seed is a trial without any guarantee. Several tables are files of their own, such as
+    release-1.parquet.
 
     Example: `whosthere release city/traces.parquet --group-size 1000
     --mechanism 'laplace(eps=1, unit=event) | suppress(k=1)' --audit run --out release.parquet`
@@ -51,51 +53,69 @@ def release(
     from whosthere.auditing.manifest import fingerprint
     from whosthere.data.traces import Traces
     from whosthere.inference.vocabulary import UTILITY_WORDS
-    from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import publish, refuse_one_person
+    from whosthere.privacy.scheme import Scheme
+    from whosthere.privacy.table_words import tables_of
     from whosthere.privacy.utility import utility
 
-    refuse_release(out, force=force, inputs=(traces,))
-    chosen = Mechanism.parse(mechanism)
+    files = numbered(out, max(len(tables), 1))
+    for file in files:
+        refuse_release(file, force=force, inputs=(traces,))
     everybody = Traces.load(traces)
+    chosen = tables_of(tables, mechanism, everybody)
     refuse_one_person(everybody, group_size)
     audited, warning = None, f"{not_audited(group_size, everybody)}."
     if audit is not None:
         found = judged_again(audit)
         audited = acceptance(found, chosen, group_size, everybody, fingerprint(traces))
-        warning = too_little_left(found, chosen, group_size)
-    made = publish(everybody, mechanism=chosen, group_size=group_size, seed=seed, audited=audited)
-    made.release.save(out, force=force)
-    ledger = made.release.ledger
-    measured = asdict(utility(made.release.people, made.truth))
+        warning = too_little_left(found, Scheme(chosen, group_size or everybody.n_users))
+    made = publish(everybody, tables=chosen, group_size=group_size, seed=seed, audited=audited)
+    for table, file in zip(made.tables, files, strict=True):
+        table.release.save(file, force=force)
     if json:
-        console.print_json(
+        described = [
             {
-                "file": str(out),
-                "group_size": made.release.group_size,
-                "mechanism": str(chosen),
-                "guarantee": None if ledger is None else ledger.to_json(),
+                "file": str(file),
+                "group_size": one.release.group_size,
+                "mechanism": str(one.release.mechanism),
+                **({"cells": how.layout.written} if tables else {}),
+                "guarantee": None if one.release.ledger is None else one.release.ledger.to_json(),
                 "audit": None if audited is None else asdict(audited),
-                "visits_dropped": made.share_dropped,
-                "utility": measured,
+                "visits_dropped": one.share_dropped,
+                "utility": asdict(utility(one.release.people, one.truth)),
             }
-        )
+            for one, how, file in zip(made.tables, chosen, files, strict=True)
+        ]
+        console.print_json({"tables": described} if tables else described[0])
         return
-    console.say(f"{counted(made.release.group_size, 'user')}, {chosen}")
-    console.say(made.release.describe())
-    if ledger is not None:
-        console.table("What the release guarantees", ("", ""), ledger.rows())
-    rows: list[tuple[str, object]] = [
-        (UTILITY_WORDS[name], value) for name, value in measured.items()
-    ]
-    if made.share_dropped:
-        rows.insert(0, ("share of visits dropped by bounding", made.share_dropped))
-    console.table("What the release keeps of the truth", ("measure", "value"), rows)
-    say_written(out)
+    for one, how, file in zip(made.tables, chosen, files, strict=True):
+        of_what = how.written if tables else str(how.mechanism)
+        console.say(f"{counted(one.release.group_size, 'user')}, {of_what}")
+        console.say(one.release.describe())
+        if one.release.ledger is not None:
+            console.table("What the release guarantees", ("", ""), one.release.ledger.rows())
+        measured = asdict(utility(one.release.people, one.truth))
+        rows: list[tuple[str, object]] = [
+            (UTILITY_WORDS[name], value) for name, value in measured.items()
+        ]
+        if one.share_dropped:
+            rows.insert(0, ("share of visits dropped by bounding", one.share_dropped))
+        console.table("What the release keeps of the truth", ("measure", "value"), rows)
+        say_written(file)
+    ledgers = [release.ledger for release in made.releases]
+    if len(files) > 1 and all(ledger and ledger.states_guarantee for ledger in ledgers):
+        console.say("All tables are of the same people, so their budgets (eps, delta) add up.")
     if audited is not None:
         console.say(f"Audit: {audited}.")
     if warning:
         console.say(f"Warning: {with_options(warning, ctx)}")
+
+
+def numbered(out: Path, n: int) -> list[Path]:
+    """Return the files of n tables: the one named, or with a number before its ending."""
+    if n == 1:
+        return [out]
+    return [out.with_name(f"{out.stem}-{i}{out.suffix}") for i in range(1, n + 1)]
 
 
 def refuse_release(out: Path, *, force: bool, inputs: Sequence[Path | None]) -> None:
@@ -148,19 +168,20 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
 @reads_tables
 def import_(
     ctx: typer.Context,
-    counts: Path,
+    counts: list[Path],
     *,
     group_size: int,
-    mechanism: str,
+    mechanism: list[str],
     out: Path,
     json: bool = False,
     force: bool = False,
     **reading: Any,  # noqa: ANN401 - the words of a reader
 ) -> None:
-    """Read a table of counts made by another program as a release.
+    """Read tables of counts made by another program as releases.
 
     Missing rows are 0. Withheld counts are marked. --mechanism says how the counts were protected;
-    counts that it cannot have published are refused.
+    counts that it cannot have published are refused. Several tables of the same people become
+    files of their own, such as release-1.parquet.
 
     Example: `whosthere import counts.csv --group-size 20000 --mechanism flowkit
     --timezone Africa/Accra --out release.parquet`
@@ -168,37 +189,49 @@ def import_(
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.tables import TableReader
 
-    refuse_release(out, force=force, inputs=(counts, reading["regions"]))
-    reader = TableReader(**reading)
-    imported = reader.read(counts, group_size=group_size, mechanism=Mechanism.parse(mechanism))
-    release = imported.release
-    release.save(out, force=force)
+    files, done = numbered(out, len(counts)), [Mechanism.parse(one) for one in mechanism]
+    if len(done) not in {1, len(counts)}:
+        problem = f"{len(counts)} tables have {len(done)} mechanisms (`mechanism`)"
+        raise InputError(problem, fix="Give one for all of them, or one for each in their order")
+    for file in files:
+        refuse_release(file, force=force, inputs=(*counts, reading["regions"]))
+    reader, each = TableReader(**reading), done if len(done) > 1 else done * len(counts)
+    imported = [
+        reader.read(table, group_size=group_size, mechanism=one)
+        for table, one in zip(counts, each, strict=True)
+    ]
+    for one, file in zip(imported, files, strict=True):
+        one.release.save(file, force=force)
     if json:
-        console.print_json(
+        described = [
             {
-                "file": str(out),
-                "regions": len(release.regions),
-                "epochs": release.epochs.to_json(),
-                "nonzero_cells": int((release.counts > 0).sum()),
-                "withheld_cells": imported.n_withheld,
-                "notes": list(imported.notes),
+                "file": str(file),
+                "regions": len(one.release.regions),
+                "epochs": one.release.epochs.to_json(),
+                "nonzero_cells": int((one.release.counts > 0).sum()),
+                "withheld_cells": one.n_withheld,
+                "notes": list(one.notes),
             }
-        )
+            for one, file in zip(imported, files, strict=True)
+        ]
+        console.print_json({"tables": described} if len(files) > 1 else described[0])
         return
-    console.say(
-        f"{counted(len(release.regions), 'region')}, {release.epochs}, "
-        f"{counted(int((release.counts > 0).sum()), 'cell')} with somebody in them, "
-        f"{imported.n_withheld:,} withheld"
-    )
-    for note in imported.notes:
-        console.say(f"Note: {with_options(note, ctx)}.")
-    console.say(
-        "Guarantee: none, as the mechanism gives none."
-        if release.mechanism.guarantee is None
-        else "Guarantee: unknown. Whether the noise of another program can be relied on is not in "
-        "its table."
-    )
-    say_written(out)
+    for one, file in zip(imported, files, strict=True):
+        release = one.release
+        console.say(
+            f"{counted(len(release.regions), 'region')}, {release.epochs}, "
+            f"{counted(int((release.counts > 0).sum()), 'cell')} with somebody in them, "
+            f"{one.n_withheld:,} withheld"
+        )
+        for note in one.notes:
+            console.say(f"Note: {with_options(note, ctx)}.")
+        console.say(
+            "Guarantee: none, as the mechanism gives none."
+            if release.mechanism.guarantee is None
+            else "Guarantee: unknown. Whether the noise of another program can be relied on is not "
+            "in its table."
+        )
+        say_written(file)
 
 
 @reads_tables
@@ -311,9 +344,10 @@ def target(
 
 
 def attack(
-    release: Path,
+    release: list[Path],
     *,
     target: Path,
+    tables: list[str] = [],  # noqa: B006 - typer asks for a list
     spec: str = "likelihood-ratio",
     reference: Path | None = None,
     friends: Path | None = None,
@@ -326,8 +360,9 @@ def attack(
 ) -> None:
     """Ask whether one person is in a release, as an attacker would.
 
-    Prints a score, the decision at the attacker's own threshold, and what that means. A single
-    answer says little about how good an attack is: `whosthere audit` tries many.
+    Prints a score, the decision at the attacker's own threshold, and what that means. Several
+    releases are taken for tables of the same people, and attacked together. A single answer says
+    little about how good an attack is: `whosthere audit` tries many.
 
     Example: `whosthere attack release.parquet --target target.csv`
     """
@@ -338,13 +373,21 @@ def attack(
 
     if not 0 < prior < 1:
         raise InputError(f"a prior of {prior:g} is not between 0 and 1", fix="Try 0.5")
-    chosen, counts = Attack.parse(spec), Release.load(release)
-    known = read_target(target, counts.regions, counts.epochs, guess=guess)
+    chosen, counts = Attack.parse(spec), [Release.load(path) for path in release]
+    finest = max(counts, key=lambda one: one.facts.n_cells)
+    known = read_target(target, finest.regions, finest.epochs, guess=guess)
     past = [PastRelease(Release.load(path), target_in=True) for path in past_in or ()]
     past += [PastRelease(Release.load(path), target_in=False) for path in past_out or ()]
     with console.working(f"Attacking with {chosen} ..."):
         answer = front.attack(
-            counts, known, chosen, reference=reference, friends=friends, past=past, seed=seed
+            counts,
+            known,
+            chosen,
+            tables=tables,
+            reference=reference,
+            friends=friends,
+            past=past,
+            seed=seed,
         )
     found = {"attack": str(chosen), **answer.to_json(prior=prior)}
     console.result(found, partial(_show, answer, prior), json=json)

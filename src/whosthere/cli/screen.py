@@ -11,6 +11,7 @@ from pathlib import Path
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.reasons import FOUND, estimate_of, number
 from whosthere.auditing.result import SHOWN, AuditResult, shown
+from whosthere.auditing.series import said_of_series
 from whosthere.auditing.store import NOTE
 from whosthere.auditing.verdict import Verdict
 from whosthere.cli import console
@@ -28,7 +29,12 @@ from whosthere.inference.vocabulary import (
 )
 from whosthere.reporting.report import REPORT
 from whosthere.reporting.words import outcome
-from whosthere.search.recommendation import CHOSEN_BECAUSE_IT_PASSED, Candidate, Recommendation
+from whosthere.search.recommendation import (
+    CHOSEN_BECAUSE_IT_PASSED,
+    Candidate,
+    Recommendation,
+    lasts_in_words,
+)
 
 _IN_SHORT = {"share_auc_90": "people with AUC >= 0.9:"}
 WHAT_FINDS_MEANS = (
@@ -170,6 +176,7 @@ def _show_first_screen(result: AuditResult) -> None:
             for verdict, name in zip(result.verdicts, short, strict=True)
         ]
     )
+    console.say(*said_of_series(result.series))
     console.say(" ".join(_rests_on(result)), WHAT_FINDS_MEANS)
 
 
@@ -292,6 +299,8 @@ def show_recommendation(
             f"Recommended: {chosen.name}. Of the protections that pass, it preserves the "
             "pattern over regions and epochs best. Its numbers are those of the confirmation."
         )
+        if found.published_for:
+            console.say(lasts_in_words(found.published_for))
     console.say(WHAT_FINDS_MEANS, *(f"Written: {path}" for path in written))
 
 

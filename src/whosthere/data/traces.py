@@ -21,10 +21,10 @@ from whosthere.arrays import frozen, own
 from whosthere.data.cells import cell_at, epoch_of, region_and_epoch
 from whosthere.data.epochs import Epochs
 from whosthere.data.files import read_table, write_table
+from whosthere.data.flows import regions_from_json
 from whosthere.data.frames import Frame, rows_of_cells, with_cells
 from whosthere.data.ledger import Ledger
 from whosthere.data.neighbours import Neighbours, as_graph
-from whosthere.data.regions import Regions
 from whosthere.display import Shown
 from whosthere.errors import FileError, GroupError, InputError
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     import os
 
     from numpy.typing import ArrayLike, NDArray
+
+    from whosthere.data.regions import Regions
 
 KIND = "traces"
 _MOST_CELLS = np.iinfo(np.int32).max
@@ -118,8 +120,8 @@ class Traces(Shown):
 
     @property
     def n_visits(self) -> int:
-        """How many visits all users made together."""
-        return int(self.cells.size)
+        """How many visits all users made together, each as often as it counts."""
+        return int(self.cells.size if self.weights is None else self.weights.sum())
 
     @property
     def n_cells(self) -> int:
@@ -132,8 +134,10 @@ class Traces(Shown):
         return len(self.regions), self.epochs.n
 
     def visits_per_user(self) -> NDArray[np.int64]:
-        """Return the number of visits of each user, shape (n_users,)."""
-        return np.diff(self.indptr)
+        """Return the number of visits of each user, each as often as it counts, (n_users,)."""
+        if self.weights is None:
+            return np.diff(self.indptr)
+        return np.diff(np.append(0, np.cumsum(self.weights, dtype=np.int64))[self.indptr])
 
     def visits_per_period(self, period_of_epoch: NDArray[np.int32]) -> NDArray[np.int64]:
         """Return the visits of each user in each period, shape (n_users, n_periods).
@@ -141,7 +145,7 @@ class Traces(Shown):
         `period_of_epoch` numbers the periods from 0: `Epochs.days` or `Epochs.weeks`.
         """
         visits = np.zeros((self.n_users, int(period_of_epoch.max()) + 1), np.int64)
-        kernels.count_periods(self.indptr, self.cells, period_of_epoch, visits)
+        kernels.count_periods(*self._each(), period_of_epoch, visits)
         return visits
 
     def trace(self, row: int) -> NDArray[np.int32]:
@@ -169,16 +173,29 @@ class Traces(Shown):
             return self._visitors - self._counted(others)
         return self._counted(chosen)
 
-    def sums(self, values: NDArray[np.float64], rows: ArrayLike) -> NDArray[np.float64]:
-        """Add up values by cell over the visits of each of the users in `rows`, shape (n_rows,).
+    @cached_property
+    def heaviest(self) -> int:
+        """The most that somebody really adds to a cell."""
+        return 1 if self.weights is None else int(self.weights.max(initial=1))
 
-        Values have the shape (n_cells,) and may be minus infinity.
+    @cached_property
+    def by_weight(self) -> NDArray[np.int32]:
+        """Where each visit stands among numbers by what is added, from 1 on, and by cell."""
+        return (
+            self.cells if self.weights is None else self.cells + (self.weights - 1) * self.n_cells
+        )
+
+    def sums(self, values: NDArray[np.float64], rows: ArrayLike) -> NDArray[np.float64]:
+        """Add up values over the visits of each of the users in `rows`, shape (n_rows,).
+
+        Values are given by what is added and by cell, shape (heaviest * n_cells,), and may be minus
+        infinity.
         """
         chosen, is_chosen = self.checked(rows), np.zeros(self.n_users, np.bool_)
         is_chosen[chosen] = True
         # Visits are read several times as fast in the order of memory.
         ordered, by_row = np.flatnonzero(is_chosen), np.empty(self.n_users)
-        by_row[ordered] = kernels.sum_cells(self.indptr, self.cells, ordered, values)
+        by_row[ordered] = kernels.sum_cells(self.indptr, self.by_weight, ordered, values)
         return np.asarray(by_row[chosen])
 
     def select(self, rows: ArrayLike) -> Traces:
@@ -220,8 +237,19 @@ class Traces(Shown):
         if max_visits < 1:
             raise InputError(f"the bound on visits must be at least 1, not {max_visits}")
         key = rng.integers(0, 2**64, dtype=np.uint64)
-        keep = kernels.sample_within_periods(self.indptr, self.cells, period, max_visits, key)
-        return self._marked(keep, self.cells)
+        keep = kernels.sample_within_periods(*self._each(), period, max_visits, key)
+        if self.weights is None:
+            return self._marked(keep, self.cells)
+        kept = np.bincount(np.repeat(np.arange(self.cells.size), self.weights)[keep],
+                           minlength=self.cells.size)  # fmt: skip
+        return replace(self, weights=own(kept, np.int32))._marked(kept > 0, self.cells)
+
+    def _each(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Return the rows with each cell as often as it counts."""
+        if self.weights is None:
+            return self.indptr, self.cells
+        ends = np.append(0, np.cumsum(self.weights, dtype=np.int64))
+        return ends[self.indptr], np.repeat(self.cells, self.weights)
 
     def bounded_regions(
         self, max_regions: int, period: NDArray[np.int32], rng: np.random.Generator
@@ -283,13 +311,16 @@ class Traces(Shown):
     def to_frame(self) -> pl.DataFrame:
         """Return one row per visit: user, region and epoch_start (in the local zone).
 
-        A user without any visit has one row, in which both are null.
+        And its weight, where visits have some. A user without any visit has one row, in which all
+        but the user is null.
         """
-        users = pl.Series(self.users, dtype=pl.String)
-        visits = pl.DataFrame({"user": users, "cell": _lists(self.indptr, self.cells)})
-        visits = visits.explode("cell", empty_as_null=True)
+        columns = {"user": pl.Series(self.users), "cell": _lists(self.indptr, self.cells)}
+        if self.weights is not None:
+            columns["weight"] = _lists(self.indptr, self.weights)
+        visits = pl.DataFrame(columns, schema_overrides={"user": pl.String})
+        visits = visits.explode(list(columns)[1:], empty_as_null=True)
         places = rows_of_cells(visits["cell"], self.regions, self.epochs)
-        return places.insert_column(0, visits["user"])
+        return places.insert_column(0, visits["user"]).hstack(visits[:, 2:])
 
     @classmethod
     def from_frame(cls, frame: Frame, *, regions: Regions, epochs: Epochs) -> Self:
@@ -300,12 +331,28 @@ class Traces(Shown):
         rows = with_cells(frame, "user", regions, epochs)
         if rows["user"].dtype != pl.String or rows["user"].null_count():
             raise InputError("the column user does not hold a text in every row")
-        cells = pl.col("cell").drop_nulls().unique().sort()
-        people = rows.group_by("user").agg(cells).sort("user")
-        return cls(tuple(people["user"]), *_rows_of(people["cell"]), regions, epochs)
+        if "weight" not in rows.columns:
+            cells = pl.col("cell").drop_nulls().unique().sort()
+            people = rows.group_by("user").agg(cells).sort("user")
+            return cls(tuple(people["user"]), *_rows_of(people["cell"]), regions, epochs)
+        rows = rows.group_by("user", "cell").agg(pl.col("weight").sum().cast(pl.Int32))
+        both = pl.col("cell", "weight").sort_by("cell").filter(pl.col("cell").is_not_null())
+        people = rows.group_by("user").agg(both).sort("user")
+        (indptr, visited), (_, weights) = map(_rows_of, (people["cell"], people["weight"]))
+        return cls(
+            tuple(people["user"]),
+            indptr,
+            visited,
+            regions,
+            epochs,
+            weights=weights,
+            most_added=int(weights.max(initial=1)),
+        )
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write one Parquet file with a row per user: the id, the list of cells and of friends.
+        """Write one Parquet file with a row per user: the id, and lists of cells and of friends.
+
+        With a list of weights, where visits have some.
 
         Friends are row numbers, counted from 0; each pair stands in the row of the first of
         them. The column is missing where nothing is known about friends.
@@ -314,6 +361,8 @@ class Traces(Shown):
             "user": pl.Series(self.users, dtype=pl.String),
             "cells": _lists(self.indptr, self.cells),
         }
+        if self.weights is not None:
+            columns["weights"] = _lists(self.indptr, self.weights)
         if self.friends is not None:
             first, second = self.friends.pairs().T
             columns["friends"] = _lists(
@@ -323,6 +372,7 @@ class Traces(Shown):
             "regions": self.regions.to_json(),
             "epochs": self.epochs.to_json(),
             "ledger": None if self.ledger is None else self.ledger.to_json(),
+            **({} if self.most_added == 1 else {"most_added": self.most_added}),
         }
         write_table(pl.DataFrame(columns), Path(path), kind=KIND, metadata=metadata, force=force)
 
@@ -333,15 +383,20 @@ class Traces(Shown):
         try:
             if frame["user"].null_count():
                 raise ValueError("a row without a user")
-            ledger = head["ledger"]
+            ledger, most_added = head["ledger"], int(head.get("most_added", 1))
             traces = cls(
                 tuple(frame["user"].to_list()),
                 *_rows_of(frame["cells"]),
-                Regions.from_json(head["regions"]),
+                regions_from_json(head["regions"]),
                 Epochs.from_json(head["epochs"]),
                 None if ledger is None else Ledger.from_json(ledger),
                 _friends(frame["friends"]) if "friends" in frame.columns else None,
+                _rows_of(frame["weights"])[1] if "weights" in frame.columns else None,
+                most_added,
             )
+            added = np.ones(1) if traces.weights is None else traces.weights
+            if added.size and not 1 <= added.min() <= added.max() <= most_added:
+                raise ValueError("a weight that no visit can have")
         except _DAMAGES as error:
             raise FileError("is a damaged traces file", where=path, fix="Make it again") from error
         if traces.n_visits and not 0 <= traces.cells.min() <= traces.cells.max() < traces.n_cells:
@@ -431,9 +486,8 @@ class Group:
 
     @property
     def n_visits(self) -> int:
-        """How many visits they made together."""
-        indptr = self.everybody.indptr
-        return int((indptr[self.rows + 1] - indptr[self.rows]).sum())
+        """How many visits they made together, each as often as it counts."""
+        return int(self.everybody.visits_per_user()[self.rows].sum())
 
     @cached_property
     def users(self) -> tuple[str, ...]:

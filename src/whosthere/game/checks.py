@@ -201,7 +201,12 @@ def bounded_rightly(publication: PublishedTable, mechanism: Mechanism) -> bool:
     # Both are sorted by person and cell.
     made_at, kept_at = people * n_cells + cells, keepers * n_cells + kept
     place = np.searchsorted(made_at, kept_at)
-    if not np.array_equal(made_at.take(place, mode="clip"), kept_at):
+    added, counted_there = (
+        np.ones(own.size) if group.everybody.weights is None else group.everybody.weights[own]
+        for group, own in ((publication.group, at), (publication.counted, left))
+    )
+    own_visits = np.array_equal(made_at.take(place, mode="clip"), kept_at)
+    if not own_visits or (counted_there > added[place]).any():
         return False
     units = [unit for unit in mechanism.units if unit.bounds_visits]
     for unit in units:
@@ -209,8 +214,8 @@ def bounded_rightly(publication: PublishedTable, mechanism: Mechanism) -> bool:
         n = int(period.max(initial=0)) + 1
         unit_of = people * n + period[epoch_of(cells, epochs.n)]
         made, counted = (
-            np.bincount(own, minlength=publication.group.n_users * n)
-            for own in (unit_of, unit_of[place])
+            np.bincount(own, times, publication.group.n_users * n)
+            for own, times in ((unit_of, added), (unit_of[place], counted_there))
         )
         most = np.minimum(made, unit.most_visits)
         # Another unit may have dropped more, but nobody keeps more than any of them allows.

@@ -128,7 +128,7 @@ class _Axis:
     def visited(self, people: Traces) -> tuple[Ints64, Ints64, int]:
         """Return who was where, each person once a place: places, people, how many places."""
         n = self.index.size
-        rows = np.repeat(np.arange(people.n_users), people.visits_per_user())
+        rows = np.repeat(np.arange(people.n_users), np.diff(people.indptr))
         person, place = np.divmod(np.unique(rows * n + self.places(people.cells)), n)
         return place, person, n
 

@@ -87,7 +87,7 @@ def _optimal_score(
     members, people = tables[0].group.rows, candidates[0].people
     target_is_in = members[-1] == people.rows[-1]
     for table, some, by_draw in zip(tables, candidates, ratios, strict=True):
-        own = (table.counted if target_is_in else some.counted).trace(-1)
+        own = _places(table.counted if target_is_in else some.counted)
         if all(np.isneginf(values[own]).any() for _, values in by_draw):
             return RULED_OUT
     known = np.zeros(people.everybody.n_users, np.bool_)
@@ -101,7 +101,7 @@ def _optimal_score(
         for log_chance, values in by_draw:
             found = some.sums(values, which)
             # The one who is really in is known by the visits that were really counted.
-            found[is_last] = values[table.counted.trace(-1)].sum()
+            found[is_last] = values[_places(table.counted)].sum()
             of_draws.append(log_chance + found)
         sums += reduce(np.logaddexp, of_draws)
     target, pool = sums[-1], sums[:-1]
@@ -111,10 +111,17 @@ def _optimal_score(
     return float(target - most - np.log(np.exp(pool - most).mean()))
 
 
-def _ratios_of_releases(tables: Sequence[PublishedTable]) -> Iterator[_ByDraw]:
-    """Yield how much likelier cells are with one person more, for each release, shape (n_cells,).
+def _places(counted: Group) -> NDArray[np.int32]:
+    """Return where the visits of the last of a group stand among ratios."""
+    everybody, row = counted.everybody, counted.rows[-1]
+    return everybody.by_weight[everybody.indptr[row] : everybody.indptr[row + 1]]
 
-    That is given for each draw which this person may have wherever nobody else is, with the log of
+
+def _ratios_of_releases(tables: Sequence[PublishedTable]) -> Iterator[_ByDraw]:
+    """Yield how much likelier cells are with one person more, for each release.
+
+    By what that person adds, from 1 on, and by cell, shape (heaviest * n_cells,). That is given for
+    each draw which this person may have wherever nobody else is, with the log of
     its chance. There is one, of chance 1, where each cell draws for itself.
     """
     others = np.stack([table.counts.reshape(-1) for table in tables])
@@ -122,9 +129,14 @@ def _ratios_of_releases(tables: Sequence[PublishedTable]) -> Iterator[_ByDraw]:
         counts[table.counted.trace(-1)] -= table.counted.added(-1)
     symbols = np.stack([table.release.symbols.reshape(-1) for table in tables])
     facts = tables[0].release.facts
-    plain = log_ratios(facts.mechanism, symbols, others, facts.most_count)
+    plain, *heavier = (
+        log_ratios(facts.mechanism, symbols, others, facts.most_count, added)
+        for added in range(1, tables[0].group.everybody.heaviest + 1)
+    )
     draws = own_draws(facts.mechanism.steps, facts.most_count)
     given = [_given_draw(draw, facts, symbols, others, plain) for draw in draws] or [plain]
+    if heavier:
+        given = [np.hstack([one, *heavier]) for one in given]
     chances = [draw.log_chance for draw in draws] or [0.0]
     return (list(zip(chances, of_release, strict=True)) for of_release in zip(*given, strict=True))
 
@@ -147,11 +159,15 @@ def _given_draw(
 
 
 def log_ratios(
-    mechanism: Mechanism, symbols: NDArray[np.int32], others: NDArray[np.int32], m: int
+    mechanism: Mechanism,
+    symbols: NDArray[np.int32],
+    others: NDArray[np.int32],
+    m: int,
+    added: int = 1,
 ) -> NDArray[np.float64]:
-    """Return log P(published | others + 1) - log P(published | others), in the shape of both.
+    """Return log P(published | others + added) - log P(published | others), in the shape of both.
 
-    Minus infinity where one person more cannot have been there.
+    Minus infinity where so many more cannot have been there.
     """
     # Few pairs of counts occur, and each needs its chances once.
     width = int(others.max(initial=0)) + 1
@@ -160,7 +176,10 @@ def log_ratios(
     symbol, n = np.divmod(values, width)
     a = mechanism.alphabet(m).values(symbol)
     # What is there already leaves room for one more in a group of m.
-    with_one, without = mechanism.log_pmf(a, np.minimum(n + 1, m), m), mechanism.log_pmf(a, n, m)
+    with_one, without = (
+        mechanism.log_pmf(a, np.minimum(n + added, m), m),
+        mechanism.log_pmf(a, n, m),
+    )
     return np.asarray(_less(with_one, without)[place])
 
 

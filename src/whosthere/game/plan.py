@@ -6,12 +6,9 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from whosthere.adversary.knowledge import All, Knowledge
 from whosthere.game.own_code import own_code
 from whosthere.game.target import TARGET_GAME
-from whosthere.seeds import digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +16,7 @@ if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack
     from whosthere.game.rounds import Game, Task
     from whosthere.game.together import Together
-    from whosthere.privacy.scheme import Layout, Scheme
+    from whosthere.privacy.scheme import Layout, Scheme, TableScheme
 
 
 @dataclass(frozen=True)
@@ -69,10 +66,14 @@ class Setting:
 
     def over(self, layout: Layout) -> Setting:
         """Return it with other cells of every table, over the same time."""
-        tables = tuple(
+        tables = (
             replace(one, layout=replace(layout, times=one.layout.times, every=one.layout.every))
             for one in self.scheme.tables
         )
+        return self.with_tables(tuple(tables))
+
+    def with_tables(self, tables: tuple[TableScheme, ...]) -> Setting:
+        """Return it with other tables."""
         return replace(self, scheme=replace(self.scheme, tables=tables))
 
     def __str__(self) -> str:
@@ -150,9 +151,8 @@ class Plan:
         knowledge = [setting.knowledge for setting in self.settings]
         chosen = dict.fromkeys((*self.attacks, *mechanisms, *knowledge, self.game))
         layouts = [table.layout for scheme in self.schemes for table in scheme.tables]
-        merged = {f"{one}": one.regions for one in layouts if one.regions is not None}
-        made = {text: digest(np.array(regions)) for text, regions in merged.items()}
-        return {str(one): code for one in chosen if (code := own_code(one))} | made
+        merged = {str(one): one.fingerprint for one in layouts if one.fingerprint}
+        return {str(one): code for one in chosen if (code := own_code(one))} | merged
 
     def contests_under(self, scheme: Scheme) -> tuple[Contest, ...]:
         """Return what is measured under one scheme."""

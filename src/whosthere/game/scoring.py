@@ -118,7 +118,9 @@ def score_task(
         for i, drawn in block.items():
             if i in compared:
                 tables = zip(drawn.publication.tables, task.scheme.tables, strict=True)
-                kept += [_left_to_publish(one, how.layout, population) for one, how in tables]
+                left = [_left_to_publish(one, how.layout, population) for one, how in tables]
+                # Of several tables, whoever wants the pattern takes the one that shows it best.
+                kept.append(max(left, key=lambda one: one["pattern_correlation"] or 0.0))
             at_work = [one for one, own in zip(players, of_players, strict=True) if i in own]
             rows += _scores(at_work, drawn, i)
             about: dict[str, Any] = {}

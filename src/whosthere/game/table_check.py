@@ -224,7 +224,7 @@ def _traces(release: Release, lengths: Ints64, cells: Any) -> Traces:  # noqa: A
 
 
 def _joined(release: Release, several: Sequence[Traces]) -> Traces:
-    lengths = np.concatenate([one.visits_per_user() for one in several])
+    lengths = np.concatenate([np.diff(one.indptr) for one in several])
     return _traces(release, lengths, np.concatenate([one.cells for one in several]))
 
 

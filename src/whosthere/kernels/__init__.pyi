@@ -37,6 +37,7 @@ from .rows import (
     take_rows as take_rows,
 )
 from .stages import Stages as Stages
+from .sums import law_of_sum as law_of_sum
 from .threads import in_parts as in_parts, one_thread as one_thread
 from .unicity import (
     People as People,

@@ -223,7 +223,7 @@ def standardised_residuals(
     Tables are by rate and bin of the published symbol, shape (n_rates, n_bins), or by rate. What is
     returned has the shapes (n_rows, n_columns), (n_rows,) and (n_columns,).
     """
-    bin_of_symbol, first, step, noise, shift, base_value, marks, unit = scales
+    bin_of_symbol, first, step, noise, shift, base_value, marks, unit, _ = scales
     n_rows, n_columns = symbols.shape
     shaped, is_moved = shape.size > 1, moved.size > 1
     last = completed.shape[0] - 1

@@ -34,6 +34,8 @@ class Scales(NamedTuple):
     marks: int
     # What a count is multiplied by to be one of people, as rates are.
     unit: float
+    # What the target adds to a count.
+    added: float
 
 
 @kernel()
@@ -45,7 +47,7 @@ def sum_log_chances(
     Symbols and rates have the shape (n_lines, n_cells); negative symbols are left out. `nodes` are
     added to all logarithms of rates of a line.
     """
-    bin_of_symbol, first, step, noise, shift, base, marks, unit = scales
+    bin_of_symbol, first, step, noise, shift, base, marks, unit, _ = scales
     # Symbols lie a unit apart.
     log_two_pi = _LOG_TWO_PI - 2.0 * np.log(unit)
     sums = np.zeros(nodes.shape)
@@ -86,7 +88,7 @@ def log_ratios_at_nodes(
 
     Parameters are as for `sum_log_chances`, but by cell: `line` is that of each, shape (n_cells,).
     """
-    bin_of_symbol, first, step, noise, shift, base, marks, unit = scales
+    bin_of_symbol, first, step, noise, shift, base, marks, unit, added = scales
     found = np.empty((symbols.size, nodes.shape[1]))
     last = log_ratio.shape[1] - 1
     for i in range(symbols.size):
@@ -105,7 +107,8 @@ def log_ratios_at_nodes(
                 found[i, q] = row[last]
             else:
                 rate = np.exp(log_rate)
-                found[i, q] = (unit * (symbol + base) - rate - shift - 0.5) / (rate + noise)
+                away = unit * (symbol + base) - rate - shift
+                found[i, q] = added * (away - 0.5 * added) / (rate + noise)
     return found
 
 
@@ -128,7 +131,7 @@ def scores_of_draws(
     Levels of each line, and how likely they are if none of these cells is known, have the shape
     (n_lines, n_nodes).
     """
-    bin_of_symbol, first, step, noise, shift, base, marks, unit = scales
+    bin_of_symbol, first, step, noise, shift, base, marks, unit, added = scales
     log_two_pi = _LOG_TWO_PI - 2.0 * np.log(unit)
     n_draws, n_nodes = symbols.shape[0], nodes.shape[1]
     scores = np.zeros(n_draws)
@@ -158,7 +161,7 @@ def scores_of_draws(
                         variance = rate + noise
                         away = unit * (symbol + base) - rate - shift
                         chance = -0.5 * (log_two_pi + np.log(variance) + away**2 / variance)
-                        ratio = (away - 0.5) / variance
+                        ratio = added * (away - 0.5 * added) / variance
                     if counted[i] < 1.0:
                         ratio = np.log1p(counted[i] * np.expm1(ratio))
                     without[q] += chance

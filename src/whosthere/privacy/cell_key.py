@@ -197,6 +197,11 @@ class TableFile:
     digest: str
 
     @classmethod
+    def of(cls, written: str | os.PathLike[str]) -> TableFile:
+        """Return what a step was given, read if it was not."""
+        return written if isinstance(written, TableFile) else cls.read(written)
+
+    @classmethod
     def read(cls, path: str | os.PathLike[str]) -> TableFile:
         """Read a table as the R package ptable or the Python package cell_key_perturbation has it.
 
@@ -271,10 +276,6 @@ def _changes(rows: pl.DataFrame, path: str | os.PathLike[str]) -> Changes:
     return Changes(least, own(table, np.float64))
 
 
-def _table_file(written: str | os.PathLike[str]) -> TableFile:
-    return written if isinstance(written, TableFile) else TableFile.read(written)
-
-
 @dataclass(frozen=True)
 class Ptable(KeyedTable):
     """Counts change by a table that a publisher has made.
@@ -283,7 +284,7 @@ class Ptable(KeyedTable):
     """
 
     file: str | os.PathLike[str] = parameter(
-        Spelled("a file of changes", _table_file), "the table, a CSV file", bare=True
+        Spelled("a file of changes", TableFile.of), "the table, a CSV file", bare=True
     )
     again: int = parameter(at_least(1), "how many rows serve counts beyond the last one", default=1)
 
@@ -293,13 +294,13 @@ class Ptable(KeyedTable):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "file", _table_file(self.file))
+        object.__setattr__(self, "file", TableFile.of(self.file))
         if self.again >= len(self.changes.chances):
             raise SpecError(f"the table has too few rows to repeat {self.again} of them")
 
     @property
     def changes(self) -> Changes:
-        return _table_file(self.file).changes._replace(again=self.again)
+        return TableFile.of(self.file).changes._replace(again=self.again)
 
     def describe(self) -> str:
         return (

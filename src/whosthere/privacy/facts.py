@@ -39,6 +39,8 @@ class Facts:
         object.__setattr__(self, "group_size", whole(self.group_size, "the group size"))
         if self.group_size < 1:
             raise InputError(f"a group of {self.group_size} people", fix="Give at least 1")
+        if self.most_added < 1:
+            raise InputError(f"a person adds {self.most_added} at most", fix="Give at least 1")
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from whosthere.display import told
 from whosthere.errors import InputError, SpecError
-from whosthere.privacy.cell_key import CellKey, Ptable
+from whosthere.privacy.cell_key import CellKey, Ptable, TableFile
 from whosthere.privacy.discrete_gaussian import DiscreteGaussian
 from whosthere.privacy.guarantees import describe_guarantee
 from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
@@ -171,6 +171,11 @@ class Mechanism:
     def has_law(self) -> bool:
         """Whether the chance of a published count is known, given the true count of its cell."""
         return all(step.has_law for step in self.steps)
+
+    @property
+    def tables(self) -> list[str]:
+        """Fingerprints of tables of changes that steps have read from files."""
+        return [TableFile.of(step.file).digest for step in self.steps if isinstance(step, Ptable)]
 
     @property
     def units(self) -> tuple[Unit, ...]:

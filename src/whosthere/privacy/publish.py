@@ -13,22 +13,25 @@ from whosthere.arrays import own
 from whosthere.data.traces import Group
 from whosthere.display import in_one_line, stacked
 from whosthere.errors import GroupError, InputError
+from whosthere.privacy.cell_key import people_keys
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.guarantees import GuaranteeLedger
-from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
+from whosthere.privacy.table_words import tables_of
 from whosthere.seeds import generator
 from whosthere.specs import whole
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import timedelta
 
     import polars as pl
     from numpy.typing import ArrayLike, NDArray
 
     from whosthere.data.traces import Traces
-    from whosthere.privacy.mechanism import Noise
+    from whosthere.privacy.mechanism import Mechanism, Noise
     from whosthere.privacy.release import Audited
+    from whosthere.privacy.scheme import TableScheme
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +174,8 @@ def publish_table(
 def publish(
     traces: Traces,
     *,
-    mechanism: Mechanism | str,
+    mechanism: Mechanism | str | None = None,
+    tables: Sequence[TableScheme | str] = (),
     group_size: int | None = None,
     group: ArrayLike | None = None,
     seed: int | None = None,
@@ -184,25 +188,47 @@ def publish(
     Which visits bounding drops is drawn by an ordinary generator that starts from 256 such bits;
     no guarantee rests on that.
 
-    The same seed gives the same release, which is then a trial without any guarantee: whoever tries
-    seeds until one fits the counts can take the noise away again. `audited` is by which audit this
-    was accepted, if by any; `whosthere.publish` says what else is given.
+    Parameters
+    ----------
+    traces
+        Everybody who might be chosen.
+    mechanism
+        What is done to the counts, or its spec; to those of each table that says nothing else.
+    tables
+        What is published, or how it is written, such as ``"epochs=1d: round(to=5)"``; one table
+        over the regions and epochs of the traces by default.
+    group_size
+        How many people to choose; all of them by default.
+    group
+        Whom to publish instead: different rows of the traces.
+    seed
+        The same seed gives the same release, which is then a trial without any guarantee:
+        whoever tries seeds until one fits the counts can take the noise away again. Give none
+        for anything that is really published.
+    audited
+        By which audit this was accepted, if by any.
     """
     if audited is not None and seed is not None:
         problem = "a release with a seed is a trial, so no audit can accept it"
         raise InputError(problem, fix="Leave out the seed (`seed`), or the audit (`audit`)")
-    chosen = Mechanism.parse(mechanism)
+    chosen = tables_of(tables, mechanism, traces)
     if group is None:
         rows = _choose(traces.n_users, group_size, seed)
     else:
         rows = given_rows(group, group_size)
     # Who of them are friends matters to nobody here, and takes time to find.
-    people = Group(replace(traces, friends=None), rows)
+    bare = replace(traces, friends=None)
     bounding = generator(seed, "publish", "bounding")
-    ledger = GuaranteeLedger.of(chosen, seeded=seed is not None)
     noise = None if seed is None else generator(seed, "publish", "noise")
-    made = publish_table(people, chosen, bounding=bounding, noise=noise, ledger=ledger)
-    return Publication((replace(made, release=replace(made.release, audited=audited)),))
+    made, keys = [], None
+    if len(chosen) > 1:
+        keys = people_keys(rows.size, None if seed is None else generator(seed, "publish", "keys"))
+    for table in chosen:
+        people = Group(table.layout(bare), rows, keys)
+        ledger = GuaranteeLedger.of(table.mechanism, seeded=seed is not None)
+        one = publish_table(people, table.mechanism, bounding=bounding, noise=noise, ledger=ledger)
+        made.append(replace(one, release=replace(one.release, audited=audited)))
+    return Publication(tuple(made))
 
 
 def refuse_one_person(traces: Traces, group_size: int | None) -> None:

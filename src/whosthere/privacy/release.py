@@ -22,9 +22,9 @@ from whosthere.data.files import (
     read_table,
     write_table,
 )
+from whosthere.data.flows import regions_from_json
 from whosthere.data.frames import Frame, rows_of_cells, with_cells
 from whosthere.data.reading.times import to_utc_micros
-from whosthere.data.regions import Regions
 from whosthere.display import facts_table, in_one_line
 from whosthere.errors import FileError, InputError
 from whosthere.privacy.facts import Facts
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from whosthere.data.regions import Regions
 
 KIND = "release"
 
@@ -300,9 +302,12 @@ class Release:
                 fix="Attack it where it was made, before it is saved",
             )
         try:
-            regions, epochs = Regions.from_json(head["regions"]), Epochs.from_json(head["epochs"])
+            regions, epochs = regions_from_json(head["regions"]), Epochs.from_json(head["epochs"])
             mechanism = Mechanism.parse(head["mechanism"])
-            facts = Facts(regions, epochs, int(head["group_size"]), mechanism)
+            if mechanism.tables != head.get("tables", []):
+                raise InputError(f"{mechanism} has another table of changes than it had then")
+            most_added = int(head.get("most_added", 1))
+            facts = Facts(regions, epochs, int(head["group_size"]), mechanism, most_added)
             given = head.get("guarantee")
             ledger = None if given is None else GuaranteeLedger.from_json(given)
             accepted = head.get("audit")
@@ -316,8 +321,10 @@ class Release:
     def _describe(self) -> dict[str, Any]:
         return {
             "group_size": self.group_size,
+            **({} if self.facts.most_added == 1 else {"most_added": self.facts.most_added}),
             "mechanism": str(self.mechanism),
             **({} if self.mechanism.has_law else {"own_mechanism": True}),
+            **({"tables": tables} if (tables := self.mechanism.tables) else {}),
             "description": self.describe(),
             "guarantee": None if self.ledger is None else self.ledger.to_json(),
             "audit": None if self.audited is None else asdict(self.audited),

@@ -18,17 +18,21 @@ from whosthere.data.cells import cell_at, region_and_epoch
 from whosthere.data.epochs import format_length
 from whosthere.display import counted
 from whosthere.errors import InputError
+from whosthere.seeds import digest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.data.epochs import Epochs
     from whosthere.data.traces import Traces
+    from whosthere.privacy.facts import Facts
     from whosthere.privacy.mechanism import Mechanism
 
 
 Counts: TypeAlias = Literal["people", "visits"]
 WEEK = timedelta(weeks=1)
+FINEST = "finest"
+"""What users call the regions and epochs of the traces."""
 PERIODS = {"1w": "week", "1d": "day", "1h": "hour"}
 """The names of the usual lengths of time."""
 
@@ -45,7 +49,10 @@ class Layout:
     epochs: int = 1
     """How many epochs become one."""
     counts: Counts = "people"
-    """A person is counted once in a cell, or once for every visit, so that totals add up."""
+    """A person is counted once in a cell, or once for every visit, so that totals add up.
+
+    Trips are always added up: a person who made one again counts again.
+    """
     times: int | None = None
     """How often it is published, from the first epoch on; None if it covers all epochs at once."""
     every: timedelta = WEEK
@@ -72,21 +79,23 @@ class Layout:
             merged = int(np.bincount(self.regions).max())
             region = np.array(self.regions, dtype=np.int32)[region]
         cells = cell_at(region, epoch // self.epochs, epochs.n).astype(np.int32, copy=False)
-        person = np.repeat(np.arange(traces.n_users, dtype=np.int32), traces.visits_per_user())
+        person = np.repeat(np.arange(traces.n_users, dtype=np.int32), np.diff(traces.indptr))
         made = replace(traces, regions=regions, epochs=epochs)
-        if self.counts == "people":
+        if self.counts == "people" and traces.weights is None:
             indptr, distinct = kernels.group_by_row(person, cells, traces.n_users)
             return replace(made, indptr=own(indptr, np.int64), cells=own(distinct, np.int32))
         key = person.astype(np.int64) * made.n_cells + cells
         visited, place = np.unique(key, return_inverse=True)
         visits = np.bincount(place, traces.weights, visited.size)
+        # What trips add up to is not limited by the number of cells.
+        most = self.epochs * merged if traces.weights is None else int(visits.max(initial=1))
         starts = np.searchsorted(visited, np.arange(traces.n_users + 1) * np.int64(made.n_cells))
         return replace(
             made,
             indptr=own(starts, np.int64),
             cells=own(visited % made.n_cells, np.int32),
             weights=own(visits, np.int32),
-            most_added=self.epochs * merged * traces.most_added,
+            most_added=most,
         )
 
     @cached_property
@@ -106,7 +115,7 @@ class Layout:
         most = self.most_times(epochs)
         if self.times > most:
             covered = replace(self, times=most).in_time
-            problem = f"the data cover {covered}, and {self.in_time} are asked for (`weeks`)"
+            problem = f"the data cover {covered}, less than the {self.in_time} asked for (`weeks`)"
             fix = f"Ask for {most} or less" if most else "Give a shorter time (`every`)"
             raise InputError(problem, fix=fix)
         n = self.times * (self.every // epochs.length)
@@ -146,16 +155,48 @@ class Layout:
         parts = np.outer(np.bincount(region)[region], np.bincount(epoch)[epoch])
         return np.asarray(counts[np.ix_(region, epoch)] / parts)
 
-    def __str__(self) -> str:
+    @classmethod
+    def between(cls, finest: Facts, facts: Facts) -> Layout | None:
+        """Return the layout of a table over the cells of a finer one, None if it is not that.
+
+        Both have the same regions: which of them were merged, no table says.
+        """
+        joined, rest = divmod(facts.epochs.length, finest.epochs.length)
+        if rest or not joined or facts.regions.ids != finest.regions.ids:
+            return None
+        adds_up = facts.most_added > finest.most_added
+        layout = cls(epochs=joined, counts="visits" if adds_up else "people")
+        return layout if layout.makes(facts, finest) else None
+
+    def makes(self, facts: Facts, finest: Facts) -> bool:
+        """Tell whether it leads from the cells of one table to those of another."""
+        regions = finest.regions
+        if self.regions is not None:
+            regions = regions.merged(self.regions, self.names)
+        same = finest.epochs.joined(self.epochs) == facts.epochs
+        return same and regions.ids == facts.regions.ids
+
+    @property
+    def fingerprint(self) -> str | None:
+        """What stands for the regions that are merged, if any are."""
+        return None if self.regions is None else digest(np.array(self.regions))
+
+    @property
+    def written(self) -> str:
+        """Which cells it has, as users write it."""
+        return self._cells or FINEST
+
+    @property
+    def _cells(self) -> str:
         merged = "" if self.regions is None else f"{max(self.regions) + 1} merged regions"
         joined = f"{self.epochs} epochs joined" if self.epochs > 1 else ""
         visits = "visits counted" if self.counts == "visits" else ""
-        cells = (self.words,) if self.words else (merged, joined, visits)
-        return ", ".join(filter(None, (*cells, self.in_time)))
+        return self.words or ", ".join(filter(None, (merged, joined, visits)))
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, (self._cells, self.in_time)))
 
 
-FINEST = "finest"
-"""What users call the regions and epochs of the traces."""
 ORDINARY = Layout()
 """The regions and epochs of the traces."""
 
@@ -175,7 +216,13 @@ class TableScheme:
     @property
     def in_words(self) -> str:
         """What is done to the counts, and over which cells, in one short public sentence."""
-        return self.mechanism.in_words + ("" if self.layout == ORDINARY else f", {self.layout}")
+        over = "" if self.layout == ORDINARY else f", over {self.layout}"
+        return self.mechanism.in_words + over
+
+    @property
+    def written(self) -> str:
+        """The table as users write it."""
+        return f"{self.layout.written}: {self.mechanism}"
 
     def check(self, epochs: Epochs, most_added: int) -> None:
         """Refuse a unit of privacy that the table cannot express.
@@ -243,20 +290,28 @@ class Scheme:
     @property
     def how(self) -> str:
         """How the tables are made, without the number of people."""
-        if len(self.tables) > 1 and len(set(self.mechanisms)) == 1:
-            return f"{self.mechanisms[0]} over {self._cells(' + ')}"
-        return " + ".join(map(str, self.tables))
-
-    def _cells(self, between: str) -> str:
-        return between.join(str(table.layout) or FINEST for table in self.tables)
+        if len(self.tables) == 1:
+            return str(self.tables[0])
+        if len(set(self.mechanisms)) == 1:
+            cells = " + ".join(one.layout.written for one in self.tables)
+            made = f"{self.mechanisms[0]} over {cells}"
+        else:
+            made = " + ".join(one.written for one in self.tables)
+        in_time = self.tables[0].layout.in_time
+        return f"{made} over {in_time}" if in_time else made
 
     @property
     def in_words(self) -> str:
         """What is done to the counts, in one short public sentence."""
-        if len(self.tables) > 1 and len(set(self.mechanisms)) == 1:
-            cells = self._cells("; ")
-            return f"{self.mechanisms[0].in_words}, in {len(self.tables)} tables: {cells}"
-        return " and ".join(table.in_words for table in self.tables)
+        if len(self.tables) == 1:
+            return self.tables[0].in_words
+        words = ((one.layout.written, one.mechanism.in_words) for one in self.tables)
+        said = "; ".join(f"{cells}: {done}" for cells, done in words)
+        if len(set(self.mechanisms)) == 1:
+            cells = "; ".join(one.layout.written for one in self.tables)
+            said = f"{self.mechanisms[0].in_words}, in {len(self.tables)} tables: {cells}"
+        in_time = self.tables[0].layout.in_time
+        return f"{said}, {in_time}" if in_time else said
 
     def __str__(self) -> str:
         return f"{self.how}, m={self.group_size}"

@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import numpy as np
 
 from whosthere.data.epochs import format_length, parse_length
+from whosthere.data.flows import Pairs
 from whosthere.data.reading.tables import read_pairs
 from whosthere.errors import EmptyError, InputError, RecordsError, SpecError, quote, suggestion
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.scheme import FINEST, ORDINARY, Counts, Layout, TableScheme
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from whosthere.data.epochs import Epochs
     from whosthere.data.regions import Regions
     from whosthere.data.traces import Traces
+    from whosthere.privacy.release import Release
 
 _KEYS = ("regions", "epochs", "counts")
 _LIKE = "Write it like finest, or 'epochs=1d: suppress(k=5)', or 'regions=districts.csv, epochs=1d'"
@@ -63,8 +65,8 @@ class WrittenTable:
         words = cells if isinstance(cells, Layout) else _words(cells)
         return cls(words, None if mechanism is None else Mechanism.parse(mechanism))
 
-    def over(self, traces: Traces | None) -> Layout:
-        """Return the cells of the table over the cells of traces."""
+    def over(self, traces: Traces | Release | None) -> Layout:
+        """Return the cells of the table over the cells of traces, or of a finer table."""
         if isinstance(self.cells, Layout):
             return self.cells
         given, layout = dict(self.cells), ORDINARY
@@ -80,8 +82,29 @@ class WrittenTable:
 
     def __str__(self) -> str:
         if isinstance(self.cells, Layout):
-            return str(self.cells) or FINEST
+            return self.cells.written
         return ", ".join(f"{key}={value}" for key, value in self.cells) or FINEST
+
+
+def tables_of(
+    tables: Sequence[TableScheme | str], mechanism: Mechanism | str | None, traces: Traces
+) -> tuple[TableScheme, ...]:
+    """Return the tables of one publication; a mechanism is for those that have none."""
+    given = None if mechanism is None else Mechanism.parse(mechanism)
+    written = [WrittenTable.parse(one) for one in tables] or [WrittenTable()]
+    is_open = [one.mechanism is None for one in written]
+    if given is None and any(is_open):
+        fix = "Give one (`mechanism`), such as 'suppress(k=1)'"
+        raise InputError("it is not said what is done to the counts", fix=fix)
+    if given is not None and not any(is_open):
+        fix = "Leave the mechanism (`mechanism`) out"
+        raise InputError("all tables (`tables`) say what is done to them", fix=fix)
+    made = tuple(
+        TableScheme(cast("Mechanism", one.mechanism or given), one.over(traces)) for one in written
+    )
+    for table in made:
+        table.check(traces.epochs, table.layout(traces).most_added)
+    return made
 
 
 def _words(text: str) -> tuple[tuple[str, str], ...]:
@@ -127,8 +150,12 @@ def merged_regions(text: str, regions: Regions) -> tuple[tuple[int, ...], tuple[
     """Return the new number of each region, and the names of the new ones if they have some.
 
     A number says how many neighbours become one. Anything else is a file that says which group each
-    region belongs to.
+    region belongs to. Of flows, these are the regions at both ends.
     """
+    if isinstance(regions, Pairs):
+        of_places, named = merged_regions(text, regions.places)
+        names_of_pairs = None if named is None else regions.names(of_places, named)
+        return regions.joined(of_places), names_of_pairs
     if text.isascii() and text.isdigit():
         return regions.in_groups_of(int(text)), None
     path = Path(text)

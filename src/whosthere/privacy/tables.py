@@ -182,7 +182,7 @@ class TableReader:
         for column, bad, problem in (
             ("region", table["region"].is_null(), "is no region"),
             ("time", micros.is_null(), "is not a time"),
-            ("count", counts.is_null(), "is not a count"),
+            ("count", counts.is_null() | ((counts < 0) & ~withheld), "is not a count"),
         ):
             if bad.any():
                 first = bad.arg_max() or 0

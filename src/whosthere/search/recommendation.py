@@ -157,6 +157,14 @@ class Recommendation:
         return () if together is None else together.in_words()
 
     @property
+    def published_for(self) -> str:
+        """For how long the table can be published again and again, such as ``4 weeks``.
+
+        Empty if the search was not for that.
+        """
+        return str(self.about.get("published_for", ""))
+
+    @property
     def recommended(self) -> Candidate | None:
         """Of the best that were confirmed, the one that keeps most of the pattern.
 
@@ -190,6 +198,7 @@ class Recommendation:
         return {
             "recommended": None if chosen is None else chosen.mechanism,
             "coarsened": None if chosen is None else chosen.coarsening.words,
+            **({"published_for": self.published_for} if self.published_for else {}),
             "best_of_each_family": [candidate.name for candidate in self.best],
             "front": [
                 {
@@ -228,6 +237,14 @@ class Recommendation:
         front = [(one.name, shown(one.auc), f"{one.kept:.2f}") for one in self.front]
         not_beaten = table(("front: not beaten in both", "mean AUC", "pattern kept"), front)
         return stacked(*said, not_beaten, table(header, rows))
+
+
+def lasts_in_words(time: str) -> str:
+    """Say for how long what is recommended can be published, table after table."""
+    return (
+        f"It lasts for {time}: all tables of this time, of the same people, were accepted "
+        "together. Whoever has fewer of them knows less. Nothing is known about more."
+    )
 
 
 def undominated(points: Sequence[tuple[float, float]]) -> list[int]:

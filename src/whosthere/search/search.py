@@ -137,6 +137,7 @@ class PreparedSearch:
                 "traces": self._job.traces_fingerprint,
                 "versions": self._job.versions,
                 "together": self.terms.together.to_json(),
+                "published_for": self.terms.published_for,
                 "begun": datetime.now(UTC).isoformat(timespec="seconds"),
             },
         )

@@ -156,6 +156,11 @@ class Terms:
         """The plan of some trial by all attacks; all have the same people, groups and times."""
         return self.plan(self.families[0].members()[0].mechanism)
 
+    @property
+    def published_for(self) -> str:
+        """For how long a table is published again and again, in words; empty if it is not."""
+        return self.any_plan.schemes[0].tables[0].layout.in_time
+
     @cached_property
     def tested(self) -> Traces:
         """Everybody in the tested time."""
@@ -173,7 +178,8 @@ class Terms:
         for family in self.families:
             if len(self.plan(family.members()[0].mechanism).settings) > 1:
                 raise InputError(
-                    "a search is for one group size and one knowledge of the targets",
+                    "a search is for one group size, one knowledge of the targets and one number "
+                    "of weeks",
                     fix="Give one of each, and search again for others",
                 )
         for one in self.coarsenings:

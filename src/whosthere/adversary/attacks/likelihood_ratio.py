@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -19,9 +19,12 @@ from whosthere.adversary.attacks.base import (
 )
 from whosthere.adversary.components import completion
 from whosthere.adversary.count_tables import count_tables
+from whosthere.adversary.flow_rates import FlowLines
 from whosthere.adversary.knowledge import Habits, chance_of_being_counted
 from whosthere.adversary.lines import Levels, Lines, log_sums
+from whosthere.adversary.nested import Chain, chains
 from whosthere.adversary.rates import FLAT, Rates, fit_rates, reference_shape
+from whosthere.data.flows import Pairs
 from whosthere.errors import InputError
 from whosthere.inference.scores import RULED_OUT
 
@@ -61,7 +64,8 @@ class LikelihoodAnswer(Answer):
     def p_value(self) -> float | None:
         """Chance of at least this score if the target is out.
 
-        None where only places are known, or where noise belongs to people and not to cells.
+        None where only places are known, where noise belongs to people and not to cells, or where
+        the target counts more than once in a cell.
 
         It is found by simulation, always with the same random numbers, when it is first asked
         for. Where the model holds it is hardly ever too small: its standard error, some percent of
@@ -138,8 +142,12 @@ class LikelihoodRatio(Attack):
         if len(views) == 1:
             return super().fit_tables(views, seed=seed)
         self.check_tables(views)
-        each = (self.fit(one.facts, one.knowledge, one.auxiliary, seed=seed) for one in views)
-        return _TestOfTables(tuple(each))
+        low_rank = self.rates == "low-rank"
+        each = [
+            _Test(one.facts, one.knowledge, self._shape(one.auxiliary), low_rank=low_rank)
+            for one in views
+        ]
+        return _TestOfTables(tuple(each), chains(views))
 
     def score_everybody(
         self, release: Release, people: Traces, auxiliary: Auxiliary | None = None
@@ -196,17 +204,27 @@ class _Test(FittedAttack):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _TestOfTables(FittedAttack):
-    """Tests of several tables, whose scores add up as if the tables were independent."""
+    """Tests of several tables.
 
-    tests: tuple[FittedAttack, ...]
+    Tables that add up are judged together. The scores of all others add up as if the tables were
+    independent.
+    """
+
+    tests: tuple[_Test, ...]
+    chains: tuple[Chain, ...]
 
     def score(self, release: Release) -> Answer:
         return self.score_tables((release,))
 
     def score_tables(self, releases: Sequence[Release]) -> LikelihoodAnswer:
-        scores = [test.score(one).score for test, one in zip(self.tests, releases, strict=True)]
+        nulls = []
+        for test, one in zip(self.tests, releases, strict=True):
+            check_same_facts(one, test.facts)
+            rates = fit_rates(one, test.shape, low_rank=test.low_rank)
+            nulls.append(_null(one, test.knowledge, rates))
+        scores = [chain.score([nulls[i] for i in chain.places]) for chain in self.chains]
         # One table that rules the target out is enough.
-        return LikelihoodAnswer(RULED_OUT if RULED_OUT in scores else sum(scores), 0.0)
+        return LikelihoodAnswer(sum(scores) if all(map(math.isfinite, scores)) else RULED_OUT, 0.0)
 
 
 def log_likelihood_ratio(release: Release, knowledge: Known, rates: Rates) -> LikelihoodAnswer:
@@ -215,7 +233,8 @@ def log_likelihood_ratio(release: Release, knowledge: Known, rates: Rates) -> Li
     (score,) = null.by_person(1).tolist()
     if math.isinf(score):
         return LikelihoodAnswer(RULED_OUT, 0.0)
-    known = knowledge.certain.size > 0 and not null.lines.tables.draws
+    once = not null.lines.tables.draws and null.added.max(initial=1) == 1
+    known = knowledge.certain.size > 0 and once
     return LikelihoodAnswer(score, 0.0, null=null if known else None)
 
 
@@ -239,12 +258,15 @@ def nulls_of_everybody(
         ends = people.indptr[first : first + _BLOCK + 1]
         visited = people.cells[ends[0] : ends[-1]]
         person = np.repeat(np.arange(ends.size - 1), np.diff(ends))
-        chance = chance_of_being_counted(visited, release.facts, person)
-        yield ends.size - 1, Null.of(release, lines, visited, chance, person)
+        added = people.weights if people.weights is None else people.weights[ends[0] : ends[-1]]
+        chance = chance_of_being_counted(visited, release.facts, person, added=added)
+        yield ends.size - 1, Null.of(release, lines, visited, chance, person, added=added)
 
 
 def _lines(release: Release, rates: Rates, axis: int | None = None) -> Lines:
     tables = count_tables(release.mechanism, release.facts.most_count)
+    if isinstance(release.regions, Pairs) and axis is None and rates.shape.size == 1:
+        return FlowLines.of_pairs(release.regions, release.symbols, rates, tables)
     return Lines.of(release.symbols, rates, tables, axis)
 
 
@@ -256,8 +278,8 @@ def _null(release: Release, knowledge: Known, rates: Rates) -> Null:
     if not knowledge.certain.size:
         # Whole regions are known, and nothing about epochs.
         return Null.of(release, _lines(release, rates, 0), cells, chance)
-    chance = chance * chance_of_being_counted(cells, release.facts)
-    return Null.of(release, _lines(release, rates), cells, chance)
+    chance = chance * chance_of_being_counted(cells, release.facts, added=knowledge.added)
+    return Null.of(release, _lines(release, rates), cells, chance, added=knowledge.added)
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,9 +291,9 @@ class Null:
 
     Attributes
     ----------
-    cells, log_rates, chance
-        Where the target is or may be, with the logarithms of the rates of others there, and the
-        chance of being counted there, shape (n_cells,).
+    cells, log_rates, chance, added
+        Where the target is or may be, with the logarithms of the rates of others there, the chance
+        of being counted there, and what is added to the count then, shape (n_cells,).
     place
         Which of the known lines each cell is in, shape (n_cells,).
     known, person_of_line, levels
@@ -283,6 +305,7 @@ class Null:
     cells: NDArray[np.int32]
     log_rates: NDArray[np.float64]
     chance: NDArray[np.float64]
+    added: NDArray[np.int32]
     place: NDArray[np.int64]
     known: NDArray[np.int64]
     person_of_line: NDArray[np.int64]
@@ -296,8 +319,10 @@ class Null:
         cells: NDArray[np.int32],
         chance: NDArray[np.float64],
         person: NDArray[np.int64] | None = None,
+        *,
+        added: NDArray[np.int32] | int | None = None,
     ) -> Null:
-        """Look the lines of cells up; those of one person by default."""
+        """Look the lines of cells up; those of one person, who adds 1 to each, by default."""
         line, _ = lines.place(cells)
         n_lines = lines.symbols.shape[0]
         owned = line if person is None else person * n_lines + line
@@ -305,8 +330,9 @@ class Null:
         owner, known = np.divmod(key, n_lines)
         distinct, which = np.unique(known, return_inverse=True)
         levels = Levels(*(part[which] for part in lines.levels(distinct)))
-        log_rates = lines.rates.log_rates_without(cells, 0 if person is None else person)
-        return cls(release, lines, cells, log_rates, chance, place, known, owner, levels)
+        log_rates = lines.rates.log_rates_for(cells, 0 if person is None else person)
+        each = np.broadcast_to(np.int32(1 if added is None else added), cells.shape)
+        return cls(release, lines, cells, log_rates, chance, each, place, known, owner, levels)
 
     def by_person(self, n: int) -> NDArray[np.float64]:
         """Return the scores of n people, minus infinity where one is ruled out, shape (n,).
@@ -322,6 +348,18 @@ class Null:
                 summed = np.bincount(self.person_of_line, by_line, n)
             by_draw.append(log_chance + summed)
         return by_draw[0] if len(by_draw) == 1 else log_sums(np.stack(by_draw, axis=1))
+
+    def by_cell_at(self, log_rates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what each cell adds to the score if rates are known, given as logarithms."""
+        known = Levels(np.zeros((self.known.size, 1)), np.zeros((self.known.size, 1)))
+        at = replace(self, log_rates=log_rates, levels=known)
+        return np.asarray(at._terms(self.lines.tables.of_ratios)[:, 0])
+
+    def log_levels_without(self) -> NDArray[np.float64]:
+        """Return the mean logarithm of the level at each cell, whose counts are not looked at."""
+        _, within = self.lines.place(self.cells)
+        nodes, log_weight = self.lines.levels(self.known, hidden=(self.place, within))
+        return np.asarray((np.exp(log_weight) * nodes).sum(axis=1)[self.place])
 
     def by_cell(self) -> NDArray[np.float64]:
         """Return what each cell adds to the score, minus infinity where it rules out.
@@ -384,10 +422,18 @@ class Null:
 
         Minus infinity where the target cannot be in.
         """
-        symbols = self.release.symbols.reshape(-1)[self.cells]
-        ratios = kernels.log_ratios_at_nodes(
-            symbols, self.log_rates, self.place, self.levels.nodes, *of_ratios
-        )
+        ratios, facts = np.empty((self.cells.size, self.levels.nodes.shape[1])), self.release.facts
+        for added in np.unique(self.added).tolist():
+            own = self.added == added
+            if added > 1:
+                of_ratios = count_tables(facts.mechanism, facts.most_count, added).of_ratios
+            ratios[own] = kernels.log_ratios_at_nodes(
+                self.release.symbols.reshape(-1)[self.cells[own]],
+                self.log_rates[own],
+                self.place[own],
+                self.levels.nodes,
+                *of_ratios,
+            )
         if (self.chance == 1).all():
             return ratios
         with np.errstate(divide="ignore"):

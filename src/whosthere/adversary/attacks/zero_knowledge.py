@@ -134,19 +134,19 @@ class ZeroKnowledge(TrainedAttack):
         if len(releases) == 1:
             return self.learn([self.synthetic_reference(releases[0], rng)], tables, rng)
         most = max(range(len(tables)), key=lambda i: tables[i].facts.n_cells)
-        people = self.synthetic_reference(releases[most], rng, tables[most].layout, tables)
+        people = self._made_up(releases[most], rng, tables[most].layout, tables)
         return self.learn([one.layout.all_at_once(people) for one in tables], tables, rng)
 
-    def synthetic_reference(
-        self,
-        release: Release,
-        rng: np.random.Generator,
-        layout: Layout = ORDINARY,
-        tables: Tables = (),
-    ) -> Traces:
-        """Make people up whose visits resemble those that the release was counted from.
+    def synthetic_reference(self, release: Release, rng: np.random.Generator) -> Traces:
+        """Make people up whose visits resemble those that the release was counted from."""
+        return self._made_up(release, rng, ORDINARY, ())
 
-        Where its layout has larger cells than others of its tables, visits are spread evenly.
+    def _made_up(
+        self, release: Release, rng: np.random.Generator, layout: Layout, tables: Tables
+    ) -> Traces:
+        """Make them up over the smallest cells, over which a layout lies as others of some tables.
+
+        Visits are spread evenly over the parts of larger cells.
         """
         seen = release
         if not self.positions:

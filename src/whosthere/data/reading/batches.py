@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
 
 _Item = TypeVar("_Item")
 
+TO = "to "
+"""Before the names of columns that say where and when a trip ends."""
 _OUTSIDE_THE_WORLD = "is not a place on Earth; are longitude and latitude swapped?"
 _PROJECTED = "is not in degrees: the coordinates look projected, in metres or such"
 _MISSING = ("", "n/a", "N/A", "#N/A", "NA", "nan", "NaN", "null", "NULL", "None", r"\N")
@@ -69,13 +70,10 @@ class Rejects:
     frame: pl.DataFrame
     first_row: int
     drops: bool
+    bad: NDArray[np.bool_]
+    """Which rows are to be dropped."""
     noted: dict[str, RecordsError] | None = None
     reasons: Counter[str] = field(default_factory=Counter)
-
-    @cached_property
-    def bad(self) -> NDArray[np.bool_]:
-        """Which rows are to be dropped."""
-        return np.zeros(self.frame.height, dtype=bool)
 
     def add(
         self,
@@ -175,6 +173,15 @@ class Batch:
         """Rows that the batch was made from, invalid ones included."""
         return self.bad.size
 
+    @property
+    def ends(self) -> list[pl.DataFrame]:
+        """The records; and, where they are trips, where and when these end, under the same names.
+
+        Of the latter, only `records` says who it was.
+        """
+        names = {name: name.removeprefix(TO) for name in self.records.columns if name[:3] == TO}
+        return [self.records, *([self.records.select(list(names)).rename(names)] if names else [])]
+
     def place(self, index: int) -> str:
         """Name the row of a record as the user would find it."""
         return self.source.place(self.first_row + int(np.flatnonzero(~self.bad)[index]))
@@ -202,27 +209,37 @@ class RecordTable:
     def batches(self) -> Iterator[Batch]:
         """Read the file as batches of checked records."""
         first_row = 0
-        for frame in self.layout.source.batches(self.layout.chosen):
+        for frame in self.layout.source.batches(self._chosen):
             yield self._check(frame, first_row)
             first_row += frame.height
 
+    @property
+    def _chosen(self) -> list[pl.Expr]:
+        """What is read of each row."""
+        return self.layout.chosen
+
     def _check(self, frame: pl.DataFrame, first_row: int) -> Batch:
-        source = self.layout.source
-        rejects = Rejects(self.layout, frame, first_row, self.drop_invalid, self.noted)
+        source, none_bad = self.layout.source, np.zeros(frame.height, dtype=bool)
+        rejects = Rejects(self.layout, frame, first_row, self.drop_invalid, none_bad, self.noted)
         rejects.add_ragged()
+        records, resolved = self._read(rejects)
+        if rejects.bad.any():
+            records = records.filter(pl.Series(~rejects.bad))
+        return Batch(source, records, first_row, rejects.bad, rejects.reasons, resolved)
+
+    def _read(self, rejects: Rejects) -> tuple[pl.DataFrame, Counter[str]]:
+        """Return the records of all rows, bad ones noted, and local times that were resolved."""
+        frame = rejects.frame
         users = [frame["user"]] if "user" in frame.columns else []
         for column in users:
             rejects.add("user", _blank(column), "without a user", "is no user")
             rejects.add_rounded("user", column)
-        with naming(source.path):
+        with naming(self.layout.source.path):
             moments = self.times.read(frame["time"])
         rejects.add_times(moments, self.times)
         places = self._places(frame, rejects)
-        records = places.with_columns(moments.micros.alias("micros"), *users)
-        if rejects.bad.any():
-            records = records.filter(pl.Series(~rejects.bad))
         resolved = Counter({name: int(mask.sum()) for name, mask in moments.resolved.items()})
-        return Batch(source, records, first_row, rejects.bad, rejects.reasons, resolved)
+        return places.with_columns(moments.micros.alias("micros"), *users), resolved
 
     def _places(self, frame: pl.DataFrame, rejects: Rejects) -> pl.DataFrame:
         if "region" in frame.columns:

@@ -53,7 +53,11 @@ columns: many people would be one."""
 _OF_PEOPLE = ("user", "subscriber", "msisdn", "imsi", "imei", "caller", "device", "member",
               "person", "customer", "client", "phone")  # fmt: skip
 # What is said to be missing, or there several times, where the role is part of another.
-_ROLE_IN_WORDS = {"clock": "time", "area code": "region", "cell in area": "region"}
+_ROLE_IN_WORDS = {
+    "clock": "time", "area code": "region", "cell in area": "region", "start region": "origin",
+    "end region": "destination", "start time": "time", "end time": "arrival", "start lon": "lon",
+    "start lat": "lat", "end lon": "end_lon", "end lat": "end_lat", "start user": "user",
+}  # fmt: skip
 _BELOW_TITLES = ", or which row names the columns (`header_row`)"
 _OTHERWISE = {"region": ", or make regions from points: a grid, antennas, polygons or hexagons"}
 
@@ -64,7 +68,8 @@ class Columns:
 
     None asks for a guess from `USUAL_NAMES`.
 
-    A user or region may be several columns together, as in ``LAC+CI``.
+    A user or region may be several columns together, as in ``LAC+CI``. Of a table of trips, they
+    are those of one `end`: ``start`` or ``end``.
     """
 
     user: str | None = None
@@ -74,6 +79,7 @@ class Columns:
     lat: str | None = None
     region: str | None = None
     count: str | None = None
+    end: str = ""
 
     def find(self, role: str, found: Sequence[str]) -> str | None:
         """Return the name of the column for a role, None where none fits.
@@ -89,8 +95,11 @@ class Columns:
                         f"has no column {part!r}", fix=suggestion(part, showable(found))
                     )
             return named
-        name = guess(role, found)
-        if role != "region" or name is not None:
+        of_end = f"{self.end} {role}"
+        name = guess(of_end, found) if of_end in USUAL_NAMES else None
+        if name is None and self.end != "end":
+            name = guess(role, found)
+        if role != "region" or name is not None or self.end == "end":
             return name
         # Two columns may number areas, and cells within them.
         area, cell = guess("area code", found), guess("cell in area", found)
@@ -100,7 +109,7 @@ class Columns:
         """Return the name of the column for a role, refusing a table that lacks one."""
         name = self.find(role, found)
         if name is None:
-            raise missing(role, found, of_counts=of_counts)
+            raise missing(f"{self.end} {role}".strip(), found, of_counts=of_counts)
         return name
 
 
@@ -136,6 +145,7 @@ def missing(role: str, found: Sequence[str], *, of_counts: bool = False) -> Reco
     """Say that a table has no column for a role, or no names of columns at all."""
     refuse_data_as_names(found)
     otherwise = _BELOW_TITLES if of_counts else _OTHERWISE.get(role, "")
+    role = _ROLE_IN_WORDS.get(role, role)
     return RecordsError(
         f"has no column for the {role} (found {listed(showable(found))})",
         fix=f"Say which column holds the {role} (`{role}_column`){otherwise}",
@@ -285,7 +295,8 @@ class _Finder:
             texts = self._single(name)
             return {axis: (name, texts.str.extract(_WKT, i)) for i, axis in enumerate(_AXES, 1)}
         if name is None or kind != pl.Binary:
-            raise missing("lat" if lon is not None else "lon", found)
+            lacking = "lat" if lon is not None else "lon"
+            raise missing(f"{self.columns.end} {lacking}".strip(), found)
         return {"point": (name, self._single(name))}
 
     def _time(self) -> tuple[str, pl.Expr]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import polars as pl
@@ -22,7 +22,7 @@ from whosthere.data.traces import Traces, check_cell_space
 from whosthere.errors import EmptyError, RecordsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -51,6 +51,8 @@ class Gathering:
     The last of the epochs may reach past the time window. Records in a region that is not known
     are refused unless `drop`.
     """
+
+    what: ClassVar[str] = "visit"
 
     locator: Locator
     epochs: Epochs
@@ -91,6 +93,29 @@ class Gathering:
         kernels.count_fates(users, fates, _LEAN, self.furthest, self.balance, self.records)
         self.visits.add(users if cells.size == users.size else users[fates == Fate.KEPT], cells)
 
+    def rows(self, *, only_visited: bool) -> tuple[Traces, list[Entry]]:
+        """Return traces of all users in the order in which they were seen, and what was dropped.
+
+        With the visited regions alone, or all. No more can be added then.
+        """
+        ids = self.users.texts
+        indptr, cells = self.visits.rows(len(ids))
+        repeats = int(self.records[Fate.KEPT]) - int(cells.size)
+        steps = [*self.unusable(), *_dropped_records(self), Entry("repeats of a visit", repeats, 0)]
+        if not cells.size:
+            raise nothing_left(self, steps)
+        regions = self.locator.regions()
+        rows = Traces(tuple(ids), own(indptr, np.int64), own(cells, np.int32), regions, self.epochs)
+        return (_only_visited_regions(rows) if only_visited else rows), steps
+
+    def notes(self) -> Iterable[str]:
+        """Return what should be known of the visits themselves."""
+        return ()
+
+    def unusable(self) -> list[Entry]:
+        """Return how many rows were not valid, by reason."""
+        return [Entry(reason, count, 0) for reason, count in sorted(self.invalid.items())]
+
     def _located(self, batch: Batch) -> tuple[NDArray[np.int8], NDArray[np.int32]]:
         """Return the fate of every record, and the cells of those kept."""
         epoch = self.epochs.index_of(batch.micros)
@@ -117,10 +142,11 @@ class Gathering:
         return fates, cell_at(region, epoch, self.epochs.n)
 
 
-def unknown_region(batch: Batch, index: int) -> RecordsError:
-    """Say that the region of a record is not known."""
+def unknown_region(batch: Batch, index: int, places: pl.DataFrame | None = None) -> RecordsError:
+    """Say that the region of a record is not known, or that of one of its `places`."""
+    named = (batch.records if places is None else places)["region"][index]
     return RecordsError(
-        f"region {batch.records['region'][index]!r} is not in the regions table",
+        f"region {named!r} is not in the regions table",
         where=batch.place(index),
         fix="Add it to the table, or have invalid rows dropped (`drop_invalid`)",
     )
@@ -130,7 +156,7 @@ def _grown(array: NDArray[np.signedinteger], size: int) -> NDArray[np.signedinte
     return array if size == array.size else np.pad(array, (0, size - array.size))
 
 
-_REASONS = {
+REASONS = {
     Fate.OUT_OF_WINDOW: "outside the time window",
     Fate.OUT_OF_BOX: "outside the quantile box",
     Fate.OUT_OF_REGIONS: "in no region",
@@ -149,18 +175,7 @@ def assembled(
 ) -> Traces:
     """Make traces of all records, users sorted by id, with a ledger that adds notes on the ids."""
     ids = gathering.users.texts
-    indptr, cells = gathering.visits.rows(len(ids))
-    steps = [Entry(reason, count, 0) for reason, count in sorted(gathering.invalid.items())]
-    steps += _dropped_records(gathering)
-    steps.append(
-        Entry("repeats of a visit", int(gathering.records[Fate.KEPT]) - int(cells.size), 0)
-    )
-    if not cells.size:
-        raise _nothing_left(gathering, steps)
-    regions, epochs = gathering.locator.regions(), gathering.epochs
-    rows = Traces(tuple(ids), own(indptr, np.int64), own(cells, np.int32), regions, epochs)
-    if only_visited:
-        rows = _only_visited_regions(rows)
+    rows, steps = gathering.rows(only_visited=only_visited)
 
     by_id = sorted_order(ids)
     kept = rows.visits_per_user() > 0
@@ -169,7 +184,7 @@ def assembled(
         steps.append(Entry(reason, int(rows.visits_per_user()[lost].sum()), int(lost.sum())))
         kept &= keeps
     if not kept.any():
-        raise _nothing_left(gathering, steps)
+        raise nothing_left(gathering, steps)
     chosen = rows.select(by_id[kept[by_id]])
     ledger = Ledger(
         records_read=gathering.records_read,
@@ -179,8 +194,9 @@ def assembled(
         users=chosen.n_users,
         notes=(
             *notes,
+            *gathering.notes(),
             *_notes_on_ids("user", ids),
-            *_notes_on_ids("region", regions.ids),
+            *_notes_on_ids("region", gathering.locator.regions().ids),
             *_notes_on_gaps(rows),
         ),
         not_read=not_read,
@@ -192,7 +208,7 @@ def assembled(
 
 def _dropped_records(gathering: Gathering) -> Iterator[Entry]:
     unknown = gathering.n_unknown
-    for fate, reason in _REASONS.items():
+    for fate, reason in REASONS.items():
         records, users = int(gathering.records[fate]), int((gathering.furthest == fate).sum())
         if fate == Fate.OUT_OF_REGIONS and unknown:
             # A user may have had both; they are listed under the last.
@@ -292,9 +308,10 @@ def _gaps(what: str, names: list[str], empty: NDArray[np.bool_], n: int) -> str:
     return f"{told}: {', '.join(shown)}"
 
 
-def _nothing_left(gathering: Gathering, steps: list[Entry]) -> EmptyError:
+def nothing_left(gathering: Gathering, steps: list[Entry]) -> EmptyError:
+    """Say that all records were dropped, and why."""
     drops = "; ".join(f"{step.records} {step.reason}" for step in steps if step.records)
     return EmptyError(
-        f"no visit is left of {gathering.records_read} records ({drops})",
+        f"no {gathering.what} is left of {gathering.records_read} records ({drops})",
         fix="Loosen the filters, or check the time zone and that lon and lat are not swapped",
     )

@@ -82,8 +82,8 @@ class Survey:
         micros = batch.micros[kept]
         self.first = min(self.first, int(micros.min()))
         self.last = max(self.last, int(micros.max()))
-        if "lon" in batch.records.columns:
-            lon, lat = lon_lat(batch.records)
+        for places in batch.ends if "lon" in batch.records.columns else ():
+            lon, lat = lon_lat(places)
             self._extent.add(lon[kept], lat[kept])
 
     @property
@@ -142,11 +142,13 @@ def sound_tables(
             for batch in batches_of([replace(table, noted=noted)], "Checking records", progress):
                 rows += batch.rows_read
                 invalid.update(batch.invalid)
-                if known is not None:
-                    region = known.locate(batch.records)
+                for places in batch.ends:
+                    if known is None:
+                        break
+                    region = known.locate(places)
                     strange = np.flatnonzero((region == UNKNOWN) & window.holds(batch.micros))
                     if strange.size:
-                        noted.setdefault(_STRANGE, unknown_region(batch, int(strange[0])))
+                        noted.setdefault(_STRANGE, unknown_region(batch, int(strange[0]), places))
                         invalid[_STRANGE] += strange.size
         skipped += [_with_number(error, invalid[reason]) for reason, error in noted.items()]
         skipped += found

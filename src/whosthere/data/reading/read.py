@@ -6,6 +6,7 @@ import operator
 from collections import Counter
 from dataclasses import replace
 from datetime import date, datetime, timedelta
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -43,14 +44,16 @@ from whosthere.data.reading.queries import Query
 from whosthere.data.reading.source import skipping
 from whosthere.data.reading.tables import add_friends, read_pairs, read_regions
 from whosthere.data.reading.times import UNIX, TimeReader, clock_change_of, time_form
+from whosthere.data.reading.trips import FlowGathering, TripTable, ends_of, flows_of, read_listed
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from whosthere.data.frames import AnyPath, Frame
     from whosthere.data.reading.passes import Progress
+    from whosthere.data.reading.source import Source
     from whosthere.data.reading.times import ClockChange
     from whosthere.data.regions import Regions
     from whosthere.data.traces import Traces
@@ -81,6 +84,13 @@ def read_records(
     lon_column: str | None = None,
     lat_column: str | None = None,
     region_column: str | None = None,
+    flows: str | None = None,
+    pairs: AnyPath | Frame | None = None,
+    origin_column: str | None = None,
+    destination_column: str | None = None,
+    end_lon_column: str | None = None,
+    end_lat_column: str | None = None,
+    arrival_column: str | None = None,
     start: Moment | None = None,
     end: Moment | None = None,
     box_quantile: float | None = None,
@@ -130,6 +140,15 @@ def read_records(
     user_column, time_column, date_column, lon_column, lat_column, region_column
         Names of the columns where they are unusual. A user or region may be several together, as
         in ``"LAC+CI"``.
+    flows, pairs
+        What a trip is, for traces over pairs of regions: ``"trips"`` (each record is one),
+        ``"ends"`` (every two records of a user are the ends of one) or ``"visits"`` (each move from
+        one visit to the next is one). With rules, such as ``"visits(min_stay=20min, max_gap=4h)"``.
+        A trip counts in the epoch in which it begins. The pairs are all pairs of regions, or those
+        of a table with the columns origin and destination.
+    origin_column, destination_column, end_lon_column, end_lat_column, arrival_column
+        For ``flows="trips"``: where trips begin and end (`lon_column` and `lat_column` are those of
+        the beginning), and when they end, if that is known. They begin at `time_column`.
     user_from_path
         The user is the first folder below `source`, or the name of a file there.
     start, end
@@ -170,17 +189,26 @@ def read_records(
         others={"grid_km": grid_km, "reach_km": reach_km, "box_quantile": box_quantile},
     )
     partition = _partition(regions, grid_km, grid, antennas, reach_km, polygons, polygon_id, h3)
-    by_point = "here, where the records' points are used"
-    refuse_useless(by_point, partition.uses_points, region_column=region_column)
-    by_name = "here, where the regions they name are used"
-    refuse_useless(by_name, not partition.uses_points, lon_column=lon_column, lat_column=lat_column)
+    places = {"region": region_column, "lon": lon_column, "lat": lat_column}
+    _refuse_other_places(partition, places)
+    trips = None if flows is None else flows_of(flows)
+    of_rows = trips is not None and trips.of_rows
+    refuse_useless("without `flows`", trips is None, pairs=pairs)
+    refuse_useless("with `flows` of trips", of_rows, region_column=region_column)
+    arrival = _arrivals(
+        partition,
+        of_rows=of_rows,
+        names={"origin_column": origin_column, "destination_column": destination_column},
+        points={"end_lon_column": end_lon_column, "end_lat_column": end_lat_column},
+        arrival_column=arrival_column,
+    )
+    listed = None if pairs is None else read_listed(pairs)
     columns = Columns(
         user=USER_FROM_PATH if user_from_path else user_column,
         time=time_column,
         date=date_column,
-        lon=lon_column,
-        lat=lat_column,
-        region=region_column,
+        **places | {"region": origin_column or region_column},
+        end="start" if of_rows else "",
     )
     filters = Filters(
         start=_moment("start", start),
@@ -200,7 +228,7 @@ def read_records(
         any_age=time_format == UNIX,
     )
     # Before the records, which can take long, so that a bad table is refused at once.
-    pairs = None if friends is None else read_pairs(friends)
+    known = None if friends is None else read_pairs(friends)
     early = None if partition.needs_box else partition.locator()
     if isinstance(source, Query):
         sources, not_read = source.open()
@@ -210,18 +238,13 @@ def read_records(
         sources, not_read = open_sources(
             source, encoding=encoding, user_from_path=user_from_path, skipped=skipped
         )
-    roles = ("user", "point" if partition.uses_points else "region", "time")
-    layouts = []
-    for one in sources:
-        with skipping(skipped):
-            layout = arrange(one, columns, roles, time_format=time_format)
-            if time_format is None:
-                layout.time_shape()
-            layouts.append(layout)
+    layouts = _arranged(sources, columns, partition, time_format, skipped)
     tables = [
         RecordTable(layout, replace(times, form=form), partition.is_open, drop_invalid)
         for layout, form in find_forms(layouts, time_format, skipped)
     ]
+    if of_rows:
+        tables = _with_arrivals(tables, arrival, skipped)
     layouts = [table.layout for table in tables]
     progress = progress or (lambda *_: None)
     local = timezone or zone_of_times(layouts) or "UTC"
@@ -229,11 +252,11 @@ def read_records(
     if skipped is not None:
         # Points may lie in no region, but none is unknown.
         none_known = partition.uses_points or partition.is_open or drop_invalid
-        known = None if none_known else early
-        tables = sound_tables(tables, known, window, skipped, progress)
+        only = None if none_known else early
+        tables = sound_tables(tables, only, window, skipped, progress)
         layouts = [table.layout for table in tables]
     look = first_look(tables, partition, window, filters.box_quantile, progress)
-    gathering = Gathering(
+    gathering = (Gathering if trips is None else partial(FlowGathering, flows=trips, pairs=listed))(
         locator=early or partition.locator(look.box),
         epochs=epochs_of(window, look, length, local),
         window=window,
@@ -251,14 +274,77 @@ def read_records(
         gathering,
         filters,
         only_visited=partition.is_open,
-        columns=_names_of_columns(layouts),
+        columns=_names_of_columns(layouts)
+        | {f"end {role}": name for role, name in _names_of_columns(ends_of(tables)).items()},
         not_read=tuple(not_read),
         bad_files=tuple(map(str, skipped or ())),
         notes=tuple(
             about_reading(tables, rows, gathering, partition, look, found_forms=time_format is None)
         ),
     )
-    return traces if pairs is None else add_friends(traces, pairs)
+    return traces if known is None else add_friends(traces, known)
+
+
+def _refuse_other_places(partition: Partition, columns: dict[str, str | None]) -> None:
+    """Refuse columns of points where regions are named, and the other way round."""
+    for role, name in columns.items():
+        of_points = role != "region"
+        used = "records' points" if partition.uses_points else "regions they name"
+        why = f"here, where the {used} are used"
+        refuse_useless(why, of_points != partition.uses_points, **{f"{role}_column": name})
+
+
+def _arranged(
+    sources: Iterable[Source],
+    columns: Columns,
+    partition: Partition,
+    time_format: str | None,
+    skipped: list[InputError] | None,
+) -> list[Layout]:
+    """Return how the tables are read, those that cannot be left out where `skipped` is a list."""
+    roles = ("user", "point" if partition.uses_points else "region", "time")
+    layouts = []
+    for one in sources:
+        with skipping(skipped):
+            layout = arrange(one, columns, roles, time_format=time_format)
+            if time_format is None:
+                layout.time_shape()
+            layouts.append(layout)
+    return layouts
+
+
+def _arrivals(
+    partition: Partition,
+    *,
+    of_rows: bool,
+    names: dict[str, str | None],
+    points: dict[str, str | None],
+    arrival_column: str | None,
+) -> Columns:
+    """Return the columns of where and when trips end, or refuse those that do nothing."""
+    refuse_useless("without `flows` of trips", not of_rows, arrival_column=arrival_column)
+    for given, uses_points in ((names, False), (points, True)):
+        refuse_useless("without `flows` of trips", not of_rows, **given)
+        why = f"here, where trips end at {'points' if partition.uses_points else 'named regions'}"
+        refuse_useless(why, uses_points != partition.uses_points, **given)
+    return Columns(
+        time=arrival_column,
+        lon=points["end_lon_column"],
+        lat=points["end_lat_column"],
+        region=names["destination_column"],
+        end="end",
+    )
+
+
+def _with_arrivals(
+    tables: list[RecordTable], columns: Columns, skipped: list[InputError] | None
+) -> list[RecordTable]:
+    """Return tables of trips with the columns of their ends."""
+    made: list[RecordTable] = []
+    for table in tables:
+        with skipping(skipped):
+            made.append(TripTable.of(table, columns))
+    return made
 
 
 def _partition(  # noqa: PLR0917 - one for each word

@@ -25,10 +25,11 @@ OUTCOMES = {
     "cannot tell": Key("cannot tell", "unsure", "diamond"),
     "useless": Key("useless: safe, but too little is left", "useless", "down"),
 }
-_BOUNDS = {
+BOUNDS = {
     CEILING: Key("ceiling: the best test, knowing everybody else", CEILING),
     GUARANTEE: Key("guarantee: nobody can exceed this", GUARANTEE),
 }
+"""The lines that bound all attacks."""
 
 
 def numbered_keys(names: Sequence[str]) -> dict[str, Key]:
@@ -115,7 +116,7 @@ class DotChart(Chart):
         yield from dict.fromkeys(dot.key for row in self.rows for dot in row.dots)
         if self.limit is not None:
             yield Key(self._limit_in_words(), "limit")
-        for name, key in _BOUNDS.items():
+        for name, key in BOUNDS.items():
             if any(name in row.bounds for row in self.rows):
                 yield key
 

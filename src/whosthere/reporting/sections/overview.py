@@ -9,21 +9,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from whosthere.auditing.reasons import FOUND, chance_in_words, in_a_group, rounded_up
+from whosthere.auditing.series import said_of_series
 from whosthere.display import counted
 from whosthere.inference.vocabulary import CEILING, GUARANTEE, OF_UTILITY, UTILITY
 from whosthere.privacy.guarantees import HARDLY_ANY
+from whosthere.privacy.scheme import PERIODS
 from whosthere.reporting.charts.risk import OUTCOMES, Dot, DotChart, Protection, TradeOff
+from whosthere.reporting.charts.time import Course, TimeChart
 from whosthere.reporting.sections import parts
 from whosthere.reporting.sections.about import said_of_targets
 from whosthere.reporting.sections.parts import KEPT, Cell, Head, Lookup, Table
 from whosthere.reporting.words import number, outcome, plain_words, shortened, texts, words_of
-from whosthere.search.recommendation import undominated
+from whosthere.search.recommendation import lasts_in_words, undominated
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from whosthere.auditing.policy import Policy
+    from whosthere.auditing.policy import Limit, Policy
     from whosthere.auditing.result import AuditResult
+    from whosthere.auditing.series import Series
     from whosthere.auditing.verdict import Verdict
     from whosthere.inference.finding import Finding
     from whosthere.search.recommendation import Candidate, Recommendation
@@ -69,12 +73,71 @@ class Overview(NamedTuple):
     cards: tuple[Card, ...]
     pictures: dict[str, DotChart]
     bounds: Table
+    over_time: OverTime | None = None
+
+
+class OverTime(NamedTuple):
+    """How risk grows where a table is published again and again, and where limits are crossed.
+
+    `pictures` are by their captions.
+    """
+
+    pictures: dict[str, TimeChart]
+    table: Table
 
 
 def overview(audit: AuditResult) -> Overview:
     """Return the first screen of an audit."""
     said, warnings = advice(audit), tuple(_warnings(audit))
-    return _overview(audit.verdicts, Lookup(audit.findings), audit.policy, said, warnings)
+    made = _overview(audit.verdicts, Lookup(audit.findings), audit.policy, said, warnings)
+    return made._replace(over_time=_over_time(audit.series, audit.policy))
+
+
+def _over_time(series: Sequence[Series], policy: Policy) -> OverTime | None:
+    if not series:
+        return None
+    limits = {limit.metric: limit for limit in policy.limits}
+    pictures = {}
+    for metric in dict.fromkeys(("auc", FOUND, *limits)):
+        courses = tuple(
+            Course(shortened(one.protection), one.risk(metric), one.guaranteed(metric))
+            for one in series
+        )
+        courses = tuple(one for one in courses if one.risk)
+        if courses:
+            limit = limits[metric].most if metric in limits else None
+            words, every = words_of(metric), {PERIODS.get(one.every, one.every) for one in series}
+            title = f"{words}, the largest of all attacks, against how often a table is published"
+            dots = [dot for one in courses for dot in one.risk.values()]
+            least = min(dot.estimate if dot.low is None else dot.low for dot in dots)  # type: ignore[type-var]
+            low = 0.4 if metric == "auc" and (least or 0.0) >= 0.4 else 0.0
+            high = max(1.0, *(dot.high or dot.estimate or 0.0 for dot in dots))
+            time = f"{' or '.join(sorted(every))}s published"
+            caption = f"{words}: the share of people found" if metric == FOUND else words
+            pictures[caption] = TimeChart(title, words, time, courses, limit, low, high)
+    heads = (
+        Head("protection", numeric=False),
+        Head("can be published for"),
+        *(Head(f"{words_of(one.metric)} above {one.most:g}", one.metric) for one in policy.limits),
+    )
+    rows = (
+        (
+            Cell(shortened(one.protection)),
+            Cell(one.in_time(one.lasts) if one.lasts else "not even once", sort=float(one.lasts)),
+            *(_crossing(one, limit) for limit in policy.limits),
+        )
+        for one in series
+    )
+    return OverTime(pictures, Table.of(texts()["sections"]["over_time"]["table"], heads, rows))
+
+
+def _crossing(series: Series, limit: Limit) -> Cell:
+    """Say from when on a limit is exceeded, by the largest estimate of an attack."""
+    times, risk = series.crossed(limit), series.risk(limit.metric)
+    if times is None:
+        last = max(risk, default=None)
+        return Cell("not measured" if last is None else f"not within {series.in_time(last)}")
+    return Cell(f"from {series.in_time(times)} on", number(risk[times].estimate), float(times))
 
 
 def search_overview(found: Recommendation) -> Overview:
@@ -137,6 +200,8 @@ def advice(audit: AuditResult) -> tuple[str, ...]:
         case = "one_accepted" if len(useful) == 1 else some
     else:
         case = _why_nothing(audit)
+    if audit.trusted and audit.series:
+        return tuple(said_of_series(audit.series))
     who = None if choice is None else choice.who
     scope = "" if who is None else f", as far as {who} are concerned"
     sentences: list[str] = texts()["advice"][case]
@@ -319,6 +384,8 @@ def _advice_of_search(found: Recommendation) -> Iterator[str]:
     share = "an unknown share" if kept is None else f"{kept:.0%}"
     error = "an unknown amount" if off is None else f"{off:.0%}"
     yield said["left"].format(share=share, error=error)
+    if found.published_for:
+        yield lasts_in_words(found.published_for)
     if chosen.last_verdict.who is not None:
         yield said["about"].format(who=chosen.last_verdict.who)
 

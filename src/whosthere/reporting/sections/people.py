@@ -17,8 +17,9 @@ from whosthere.reporting.words import shortened, words_of
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from whosthere.auditing.follow_up import WhatIf
     from whosthere.auditing.result import AuditResult
     from whosthere.game.together import Together
     from whosthere.reporting.charts.svg import Chart
@@ -135,12 +136,15 @@ def _figures(
 class Where(NamedTuple):
     """Where and when each protection lets people be found; a map needs positions.
 
+    `tables` has what single tables of several give away, and `most` says which gives away most.
     `left_out` is how many protections there was no room for, and `people` how many people the
     amounts are sums over.
     """
 
     panels: tuple[Panel, ...]
     what_if: Table | None
+    tables: Table | None
+    most: tuple[str, ...]
     left_out: int
     people: int
 
@@ -159,11 +163,30 @@ def where_section(audit: AuditResult) -> Where | None:
             here = shown.filter(pl.col("setting") == setting)
             if setting in chosen and not here.is_empty():
                 panels.append(leak_panel(here, audit.regions, i, shortened(setting)))
-    changes = _what_if(audit)
-    if not panels and not changes:
+    coarser = [one for one in audit.what_if if not one.tables]
+    fewer = [one for one in audit.what_if if one.tables]
+    changes = _what_if("What coarser places or times would change.", coarser)
+    tables = _what_if("What leaving tables out would change.", fewer)
+    if not panels and not changes and not tables:
         return None
     left_out = len(audit.verdicts) - len(panels) if panels else 0
-    return Where(tuple(panels), changes, left_out, audit.people_looked_at)
+    said = tuple(_gives_most_away(fewer))
+    return Where(tuple(panels), changes, tables, said, left_out, audit.people_looked_at)
+
+
+def _gives_most_away(tried: Sequence[WhatIf]) -> Iterator[str]:
+    """Say of each publication which of its tables by itself gives most away."""
+    by_setting: dict[str, list[WhatIf]] = {}
+    for one in tried:
+        if len(one.tables) == 1 and one.after.estimate is not None:
+            by_setting.setdefault(one.setting, []).append(one)
+    for setting, alone in by_setting.items():
+        most = max(alone, key=lambda one: one.after.estimate or 0.0)
+        together = "" if most.before.estimate is None else f", all together {most.before[0]:.3f}"
+        yield (
+            f"{setting}: the table {most.tables[0]} gives most away. By itself it lets the "
+            f"likelihood ratio reach a mean AUC of {most.after.estimate:.3f}{together}."
+        )
 
 
 def _size(regions: pl.DataFrame) -> int:
@@ -237,8 +260,8 @@ def _top(rows: pl.DataFrame, setting: str) -> Table | None:
     return Table.of(f"The regions that give away most, {setting}.", heads, body)
 
 
-def _what_if(audit: AuditResult) -> Table | None:
-    if not audit.what_if:
+def _what_if(caption: str, tried: Sequence[WhatIf]) -> Table | None:
+    if not tried:
         return None
     heads: tuple[Head | str, ...] = (
         *(PROTECTION, "change", "measure", Head("before"), Head("after")),
@@ -250,6 +273,6 @@ def _what_if(audit: AuditResult) -> Table | None:
             *(parts.span_cell(*one.before), parts.span_cell(*one.after)),
             *(one.utility_before.get(_LEFT), one.utility_after.get(_LEFT)),
         )
-        for one in audit.what_if
+        for one in tried
     )
-    return Table.of("What coarser places or times would change.", heads, rows)
+    return Table.of(caption, heads, rows)

@@ -1,0 +1,108 @@
+"""Tables that add up: hours and region-days, judged together and as a sum of terms.
+
+    whosthere simulate milan-like --users 10000 --seed 1 --out city
+    whosthere ingest city/records.parquet --regions city/regions.csv --out milan.parquet
+    python benchmarks/nested_tables.py milan.parquet --group 1000
+
+Every draw publishes a group, and scores as many people of it as others. Both scores are of the same
+releases; differences have standard errors over draws.
+"""
+
+import argparse
+
+import numpy as np
+from sklearn.metrics import roc_auc_score, roc_curve
+
+import whosthere as wt
+from whosthere.adversary.attacks.base import Auxiliary, View
+from whosthere.adversary.attacks.likelihood_ratio import Null, _lines
+from whosthere.adversary.knowledge import KnownVisits
+from whosthere.adversary.nested import chains
+from whosthere.adversary.rates import fit_rates
+from whosthere.data.traces import Group
+from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.publish import publish_table
+from whosthere.privacy.scheme import ORDINARY, Layout
+
+SPECS = ["suppress(k=1)", "suppress(k=2)", "suppress(k=5)", "round(to=5)"]
+NOISE = "laplace(eps=0.5, unit=event)"
+CUT = 50.0
+
+
+def scores(
+    layouts: list,
+    people: list,
+    rows: np.ndarray,
+    asked: np.ndarray,
+    *,
+    spec: str,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Publish some people, and return scores of others by table, and of the tables together."""
+    mechanism = Mechanism.parse(spec)
+    made = [
+        publish_table(Group(one, rows), mechanism, bounding=rng, noise=rng).release
+        for one in people
+    ]
+    lines = [_lines(release, fit_rates(release)) for release in made]
+    found = []
+    for person in asked:
+        known = [KnownVisits(one.trace(person), one.added(person)) for one in people]
+        views = [
+            View(release.facts, one, Auxiliary(), layout)
+            for release, one, layout in zip(made, known, layouts, strict=True)
+        ]
+        nulls = [
+            Null.of(release, at, one.cells, np.ones(one.cells.size), added=one.added)
+            for release, at, one in zip(made, lines, known, strict=True)
+        ]
+        alone = [float(null.by_person(1)[0]) for null in nulls]
+        together = sum(chain.score([nulls[i] for i in chain.places]) for chain in chains(views))
+        found.append([*alone, sum(alone), together])
+    return np.clip(np.array(found), -CUT, CUT)
+
+
+def measures(labels: np.ndarray, values: np.ndarray) -> tuple[float, float]:
+    """Return AUC and TPR at 1 % FPR over everybody."""
+    false, true, _ = roc_curve(labels, values)
+    return roc_auc_score(labels, values), true[false <= 0.01].max()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("traces")
+    parser.add_argument("--group", type=int, default=1000)
+    parser.add_argument("--draws", type=int, default=6)
+    parser.add_argument("--people", type=int, default=300, help="asked of each kind in a draw")
+    parser.add_argument("--visits", type=int, default=5, help="the fewest of those asked")
+    parser.add_argument("--hours", type=int, default=24, help="epochs of a total")
+    parser.add_argument("--spec", action="append", help="instead of the usual ones")
+    options = parser.parse_args()
+    traces = wt.Traces.load(options.traces)
+    layouts = [ORDINARY, Layout(epochs=options.hours, counts="visits")]
+    people = [layout(traces) for layout in layouts]
+    eligible = np.flatnonzero(traces.visits_per_user() >= options.visits)
+    print("| | hours | totals | sum of terms | together | together - sum |")
+    print("|---|---|---|---|---|---|")
+    for spec in options.spec or [*SPECS, NOISE]:
+        by_draw = []
+        for draw in range(options.draws):
+            rng = np.random.default_rng(draw)
+            rows = np.sort(rng.choice(traces.n_users, options.group, replace=False))
+            inside = np.isin(eligible, rows)
+            asked = [rng.permutation(eligible[one])[: options.people] for one in (inside, ~inside)]
+            labels = np.repeat([1, 0], [one.size for one in asked])
+            found = scores(layouts, people, rows, np.concatenate(asked), spec=spec, rng=rng)
+            by_draw.append([measures(labels, column) for column in found.T])
+        means = np.mean(by_draw, axis=0)
+        more = np.array(by_draw)[:, 3] - np.array(by_draw)[:, 2]
+        error = more.std(axis=0, ddof=1) / np.sqrt(len(more))
+        shown = " | ".join(f"{auc:.3f} / {tpr:.2f}" for auc, tpr in means)
+        said = " / ".join(
+            f"{d:+.4f} ± {e:.4f}" for d, e in zip(more.mean(axis=0), error, strict=True)
+        )
+        print(f"| `{spec}` | {shown} | {said} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

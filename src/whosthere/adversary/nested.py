@@ -1,0 +1,287 @@
+"""Tables that add up: the counts of one are sums of the counts of another.
+
+A hidden count below a shown total is not free: the total says what the hidden counts add up to. So
+tables that nest are judged together. Others in the smallest cells are independent and Poisson. What
+was published of them, of their sums and of the sums of those is a tree, whose chance is found from
+the leaves up: the law of a sum is the convolution of the laws of its parts, and what was published
+of the sum weighs it. With the target's visits moved by what the target adds, this is exact for
+every mechanism that treats cells independently, for any number of visits below the same total.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+from whosthere import kernels
+from whosthere.adversary.count_tables import moved_down
+from whosthere.data.cells import cell_at, region_and_epoch
+from whosthere.privacy.probability import own_draws
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from whosthere.adversary.attacks.base import View
+    from whosthere.adversary.attacks.likelihood_ratio import Null
+    from whosthere.arrays import Floats, Ints64
+    from whosthere.privacy.release import Release
+
+    Counted: TypeAlias = Mapping[int, float]
+
+# A chance that is not known to be 0 is not taken for a smaller part of another than this.
+_LEAST_LOG_RATIO = -40.0
+# Counts are looked at up to so many deviations above what is expected, and so many more.
+_FAR, _FEW = 10.0, 20
+
+
+@dataclass(frozen=True, eq=False)
+class Nesting:
+    """How the cells of a table make up those of a coarser one.
+
+    `region` is the coarser region of each region, shape (n_regions,), and `joined` how many epochs
+    become one; `n_epochs` are those of the two tables.
+    """
+
+    region: Ints64
+    joined: int
+    n_epochs: tuple[int, int]
+
+    @classmethod
+    def of(cls, fine: View, coarse: View) -> Nesting | None:
+        """Return how one table nests in another and adds up to it; None where it does not."""
+        same = fine.layout == coarse.layout
+        of, into = fine.facts.epochs, coarse.facts.epochs
+        joined, rest = divmod(into.length, of.length)
+        covered = of.start == into.start and not rest and -(-of.n // joined) == into.n
+        if not (same or (_adds_up(fine) and coarse.layout.counts == "visits" and covered)):
+            return None
+        n_finest = len(fine.layout.regions or coarse.layout.regions or fine.facts.regions.ids)
+        finest = np.arange(n_finest)
+        own, others = (
+            finest if one.layout.regions is None else np.array(one.layout.regions)
+            for one in (fine, coarse)
+        )
+        region = np.empty(len(fine.facts.regions), np.int64)
+        region[own] = others
+        if not (region[own] == others).all():
+            return None
+        return cls(region, joined, (of.n, into.n))
+
+    def parent(self, cells: Ints64) -> Ints64:
+        """Return the coarser cell that each cell lies in."""
+        region, epoch = region_and_epoch(cells, self.n_epochs[0])
+        return np.asarray(cell_at(self.region[region], epoch // self.joined, self.n_epochs[1]))
+
+    def parts(self, cell: int) -> Ints64:
+        """Return the cells that make up a coarser one."""
+        region, epoch = divmod(cell, self.n_epochs[1])
+        epochs = np.arange(epoch * self.joined, min((epoch + 1) * self.joined, self.n_epochs[0]))
+        regions = np.flatnonzero(self.region == region)
+        return np.asarray(cell_at(regions[:, None], epochs, self.n_epochs[0]).reshape(-1))
+
+
+def _adds_up(view: View) -> bool:
+    layout = view.layout
+    return layout.counts == "visits" or (layout.regions is None and layout.epochs == 1)
+
+
+def _can_be_joined(view: View) -> bool:
+    """Tell whether counts are those of the visits that are known, and cells draw independently."""
+    steps, most = view.facts.mechanism.steps, view.facts.most_count
+    bounded, by_people = view.facts.mechanism.bounds_visits, own_draws(steps, most)
+    return bool(view.knowledge.certain.size) and not bounded and not by_people
+
+
+def chains(views: Sequence[View]) -> tuple[Chain, ...]:
+    """Put tables into chains, each of which nests in the next and adds up to it.
+
+    All tables are in one chain, most of them alone. The finest table of a chain comes first.
+    """
+    found: list[Chain] = []
+    for place in sorted(range(len(views)), key=lambda i: -views[i].facts.n_cells):
+        for i, chain in enumerate(found):
+            last, this = views[chain.places[-1]], views[place]
+            nesting = Nesting.of(last, this)
+            if nesting is not None and _can_be_joined(last) and _can_be_joined(this):
+                found[i] = Chain((*chain.places, place), (*chain.nestings, nesting))
+                break
+        else:
+            found.append(Chain((place,), ()))
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """Tables by their places in a publication, finest first, and how each nests in the next."""
+
+    places: tuple[int, ...]
+    nestings: tuple[Nesting, ...]
+
+    def score(self, nulls: Sequence[Null]) -> float:
+        """Score the tables together; minus infinity where the target cannot be in.
+
+        By the chain rule: the score of the table that says most about its rates, as if it were
+        alone, and what all others add given that one.
+        """
+        alone = [float(null.by_person(1)[0]) for null in nulls]
+        if len(nulls) == 1 or not all(map(math.isfinite, alone)):
+            return min(alone)
+        known = [_information(null) for null in nulls]
+        coarse = 1 + int(np.argmax(known[1:]))
+        first = 0 if known[0] > known[coarse] else coarse
+        share = known[coarse] / (known[0] + known[coarse])
+        return alone[first] + self._added_by_others(nulls, first, coarse, share)
+
+    def _added_by_others(
+        self, nulls: Sequence[Null], first: int, coarse: int, share: float
+    ) -> float:
+        """Return what all tables add to the score, given the `first`.
+
+        Rates are those of the finest table, moved towards those of the `coarse` one by a share.
+        """
+        finest, tree = nulls[0], Tree(tuple(null.release for null in nulls), self.nestings)
+        own = self._levels_of(finest.cells.astype(np.int64))
+        tops = np.unique(own[-1]).tolist()
+        leaves = self._levels_of(np.concatenate([tree.leaves(top) for top in tops]))
+        log_rates = finest.lines.rates.log_rates_by_hour(leaves[0])
+        place = {cell: i for i, cell in enumerate(leaves[0].tolist())}
+        visited = np.array([place[cell] for cell in own[0].tolist()])
+        log_rates[visited] = finest.log_rates + finest.log_levels_without()
+        sums, which = np.unique(leaves[coarse], return_inverse=True)
+        wanted = nulls[coarse].lines.rates.log_rates_by_hour(sums)
+        theirs = np.isin(nulls[coarse].cells, sums)
+        at = np.searchsorted(sums, nulls[coarse].cells[theirs])
+        wanted[at] = (nulls[coarse].log_rates + nulls[coarse].log_levels_without())[theirs]
+        log_rates += share * (wanted - np.log(np.bincount(which, np.exp(log_rates))))[which]
+        # The same rates for the first table, which has said its part already.
+        cells, of_leaf = np.unique(leaves[first], return_inverse=True)
+        log_sums = np.log(np.bincount(of_leaf, np.exp(log_rates)))
+        mine = np.isin(nulls[first].cells, cells)
+        at = np.minimum(np.searchsorted(cells, nulls[first].cells), cells.size - 1)
+        said = np.where(mine, nulls[first].by_cell_at(log_sums[at]), 0.0)
+        top_of_cell = dict(zip(leaves[first].tolist(), leaves[-1].tolist(), strict=True))
+        added: list[dict[int, float]] = [
+            dict(zip(*(one.tolist() for one in _summed(cells, finest.added)), strict=True))
+            for cells in own
+        ]
+        by_cell = dict(zip(leaves[0].tolist(), log_rates.tolist(), strict=True))
+        total = 0.0
+        for top in tops:
+            together = tree.log_ratio(top, by_cell, added)
+            if together is not None:
+                before = [top_of_cell.get(cell) == top for cell in nulls[first].cells.tolist()]
+                total += together - float(said[before].sum())
+        return total
+
+    def _levels_of(self, cells: Ints64) -> list[Ints64]:
+        """Return the cell of each table that smallest cells lie in."""
+        found = [cells]
+        for nesting in self.nestings:
+            found.append(nesting.parent(found[-1]))
+        return found
+
+
+def _summed(cells: Ints64, added: NDArray[np.integer]) -> tuple[Ints64, Floats]:
+    """Add up what is added to each of some cells, which may come several times."""
+    distinct, which = np.unique(cells, return_inverse=True)
+    return distinct, np.bincount(which, added).astype(np.float64)
+
+
+def _information(null: Null) -> float:
+    """Return what a table says about a factor of all its rates."""
+    log_rates = null.lines.rates.log_rates_of_lines(slice(None), 0)
+    return float(null.lines.tables.information_on_levels(null.release.symbols, log_rates).sum())
+
+
+class _Law(NamedTuple):
+    """Chances of counts from `least` on with what was published of them, as for `law_of_sum`."""
+
+    least: int
+    chances: Floats
+    log_scale: float
+    is_whole: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Releases of a chain of tables, finest first, and how each nests in the next."""
+
+    releases: tuple[Release, ...]
+    nestings: tuple[Nesting, ...]
+
+    def leaves(self, top: int) -> Ints64:
+        """Return the smallest cells that make up a cell of the last table."""
+        cells = np.array([top])
+        for nesting in reversed(self.nestings):
+            cells = np.concatenate([nesting.parts(cell) for cell in cells.tolist()])
+        return cells
+
+    def log_ratio(self, top: int, log_rates: Counted, added: Sequence[Counted]) -> float | None:
+        """Return how much likelier all is that was published in a cell of the last table.
+
+        Logarithms of rates are given by smallest cell, and what the target adds by cell of each
+        table. Minus infinity where the target cannot be in; None where all of it is too unlikely to
+        tell.
+        """
+        nowhere: Sequence[Counted] = [{}] * len(added)
+        laws = [self._law(len(self.nestings), top, log_rates, own) for own in (nowhere, added)]
+        without, within = (float(one.chances.sum()) for one in laws)
+        if not without > 0:
+            return None
+        if not within > 0:
+            return -math.inf if laws[1].is_whole else _LEAST_LOG_RATIO
+        ratio = math.log(within / without) + laws[1].log_scale - laws[0].log_scale
+        return max(ratio, _LEAST_LOG_RATIO)
+
+    def _law(self, level: int, cell: int, log_rates: Counted, added: Sequence[Counted]) -> _Law:
+        """Return the law of the others in a cell of a table, with what was published within it."""
+        parts = self.nestings[level - 1].parts(cell)
+        if level == 1:
+            law = self._law_of_leaves(parts, log_rates, added[0])
+        else:
+            law = reduce(
+                _together, (self._law(level - 1, one, log_rates, added) for one in parts.tolist())
+            )
+        release, shift = self.releases[level], int(added[level].get(cell, 0))
+        most = release.facts.most_count
+        there = np.minimum(law.least + np.arange(law.chances.size) + shift, most)
+        value = release.values.reshape(-1)[cell]
+        log_chance = release.mechanism.log_pmf(value, there.astype(np.int32), most)
+        top = float(log_chance.max(initial=-np.inf))
+        if math.isinf(top):
+            return law._replace(chances=np.empty(0))
+        chances = law.chances * np.exp(log_chance - top)
+        return law._replace(chances=chances, log_scale=law.log_scale + top)
+
+    def _law_of_leaves(self, cells: Ints64, log_rates: Counted, added: Counted) -> _Law:
+        """Return the law of the sum of the others in smallest cells, with what was published."""
+        release, own = self.releases[0], cells.tolist()
+        logs = np.array([log_rates[cell] for cell in own])
+        shifts = np.array([added.get(cell, 0) for cell in own], np.int64)
+        values, which = np.unique(release.values.reshape(-1)[cells], return_inverse=True)
+        rate, facts = math.exp(logs.max()), release.facts
+        shown = int(values.max() / facts.mechanism.slope)
+        expected = max(shown + moved_down(facts.mechanism, facts.most_count), rate)
+        most = min(facts.most_count, math.ceil(expected + _FAR * math.sqrt(rate)) + _FEW)
+        there = np.arange(most + 1, dtype=np.int32)
+        log_chances = facts.mechanism.log_pmf(values[:, None], there, facts.most_count)
+        law = _Law(*kernels.law_of_sum(logs, log_chances, which, shifts))
+        reaches_all = most == facts.most_count or bool(np.isneginf(log_chances[:, -1]).all())
+        return law._replace(is_whole=law.is_whole and reaches_all)
+
+
+def _together(one: _Law, other: _Law) -> _Law:
+    """Return the law of the sum of two independent counts."""
+    if not one.chances.size or not other.chances.size:
+        return one._replace(chances=np.empty(0), is_whole=one.is_whole and other.is_whole)
+    summed = np.convolve(one.chances, other.chances)
+    top = float(summed.max())
+    scale = one.log_scale + other.log_scale + math.log(top)
+    whole = one.is_whole and other.is_whole
+    return _Law(one.least + other.least, summed / top, scale, whole)

@@ -1,0 +1,141 @@
+"""Tables that add up: the law of all of them together, against enumeration."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import poisson
+
+from whosthere.adversary.attacks import RULED_OUT, Auxiliary, LikelihoodRatio
+from whosthere.adversary.attacks.base import View
+from whosthere.adversary.knowledge import KnownRegions, KnownVisits
+from whosthere.adversary.nested import Tree, chains
+from whosthere.data.epochs import Epochs
+from whosthere.data.regions import Regions
+from whosthere.privacy.facts import Facts
+from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.release import Release
+from whosthere.privacy.scheme import ORDINARY, Layout
+
+M = 400
+START = datetime(2021, 6, 1, tzinfo=UTC)
+SPECS = ["raw", "suppress(k=2)", "suppress(k=2, shown=mark)", "round(to=3)", "random-round(to=3)"]
+NOISY = ["laplace(eps=1, unit=event)", "discrete-laplace(eps=0.7, unit=event)"]
+
+
+def _view(layout, spec, n_hours, visits, n_regions=1, m=M):
+    regions = Regions([f"r{i}" for i in range(n_regions)])
+    if layout.regions is not None:
+        regions = regions.merged(layout.regions)
+    epochs = Epochs(START, timedelta(hours=1), n_hours).joined(layout.epochs)
+    added = 1 if layout == ORDINARY else layout.epochs
+    facts = Facts(regions, epochs, m, Mechanism.parse(spec), added)
+    return View(facts, visits, Auxiliary(), layout)
+
+
+def _publish(views, counts, rng):
+    """Return the releases of true hourly counts of one region, in chain order."""
+    made = []
+    for view in views:
+        k = view.layout.epochs
+        true = np.add.reduceat(counts, np.arange(0, counts.size, k))[None].astype(np.int32)
+        values = view.facts.mechanism.apply(true, view.facts.most_count, rng)
+        made.append(Release(values, view.facts))
+    return tuple(made)
+
+
+def _by_hand(releases, joined, rates, added, most):
+    """Add up the chance of all that was published over all counts of others."""
+    laws = [
+        [
+            release.mechanism.pmf(
+                value, np.arange(most * rates.size + 99), release.facts.most_count
+            )
+            for value in release.values[0]
+        ]
+        for release in releases
+    ]
+    total = 0.0
+    for others in product(range(most + 1), repeat=rates.size):
+        chance = float(np.prod(poisson.pmf(others, rates)))
+        there = np.array(others) + added
+        for law, k in zip(laws, joined, strict=True):
+            sums = np.add.reduceat(there, np.arange(0, there.size, k))
+            chance *= float(np.prod([law[i][n] for i, n in enumerate(sums)]))
+        total += chance
+    return total
+
+
+@pytest.mark.parametrize(
+    ("fine", "coarse"),
+    [*product(SPECS, SPECS), *zip(NOISY, SPECS, strict=False), *zip(SPECS, NOISY, strict=False)],
+)
+def test_two_hours_and_their_total_are_those_of_enumeration(rng, fine, coarse):
+    """Whatever is published of either, with one visit of the target and with two."""
+    rates, most = np.array([0.8, 1.7]), 14
+    views = [_view(ORDINARY, fine, 2, KnownVisits(np.array([0]))) for _ in range(1)]
+    views.append(_view(Layout(epochs=2, counts="visits"), coarse, 2, KnownVisits(np.array([0]))))
+    (chain,) = chains(views)
+    for added in ([1, 0], [1, 1]):
+        releases = _publish(views, rng.poisson(rates) + added, rng)
+        expected = [
+            _by_hand(releases, (1, 2), rates, np.array(own), most) for own in ([0, 0], added)
+        ]
+        where = [dict(enumerate(added)), {0: sum(added)}]
+        logs = dict(enumerate(np.log(rates).tolist()))
+        found = Tree(releases, chain.nestings).log_ratio(0, logs, where)
+        assert found == pytest.approx(np.log(expected[1] / expected[0]), abs=1e-6)
+
+
+def test_three_levels_are_those_of_enumeration(rng):
+    """Four quarters of an hour, two halves, and the hour."""
+    rates, added = np.array([0.3, 0.6, 0.2, 0.5]), np.array([1, 0, 0, 2])
+    visits = KnownVisits(np.array([0]))
+    layouts = [ORDINARY, *(Layout(epochs=k, counts="visits") for k in (2, 4))]
+    specs = ["suppress(k=1)", "laplace(eps=1, unit=event)", "round(to=3)"]
+    views = [_view(layout, spec, 4, visits) for layout, spec in zip(layouts, specs, strict=True)]
+    (chain,) = chains(views)
+    releases = _publish(views, rng.poisson(rates) + added, rng)
+    expected = [_by_hand(releases, (1, 2, 4), rates, own, 6) for own in (0 * added, added)]
+    where = [dict(enumerate(added.tolist())), {0: 1, 1: 2}, {0: 3}]
+    found = Tree(releases, chain.nestings).log_ratio(
+        0, dict(enumerate(np.log(rates).tolist())), where
+    )
+    assert found == pytest.approx(np.log(expected[1] / expected[0]), abs=1e-4)
+
+
+def _three_hours(hours, total):
+    """Attack hours (k=2) and their total (raw), of somebody who was there in the first hour."""
+    views = [
+        _view(ORDINARY, "suppress(k=2)", 3, KnownVisits(np.array([0]))),
+        _view(Layout(epochs=3, counts="visits"), "raw", 3, KnownVisits(np.array([0]))),
+    ]
+    attack = LikelihoodRatio().fit_tables(views, seed=0)
+    values = [np.array([hours], np.int32), np.array([[total]], np.int32)]
+    made = [Release(one, view.facts) for one, view in zip(values, views, strict=True)]
+    return attack.score_tables(made).score
+
+
+def test_a_total_equal_to_its_shown_parts_rules_out_who_was_in_a_hidden_part():
+    """Neither table does so alone: the hidden hour may hold two, and the total is not 0."""
+    assert _three_hours([0, 3, 4], 7) == RULED_OUT
+    assert _three_hours([0, 3, 4], 8) > -5
+
+
+def test_which_tables_are_judged_together():
+    visits = KnownVisits(np.array([0]))
+    day, week = (Layout(epochs=k, counts="visits") for k in (2, 4))
+    people, district = Layout(epochs=2), Layout(regions=(0, 0), counts="visits")
+
+    def places(*layouts, spec="raw", known=visits):
+        views = [_view(one, spec, 4, known, n_regions=2) for one in layouts]
+        return [chain.places for chain in chains(views)]
+
+    assert places(ORDINARY, week, day) == [(0, 2, 1)]
+    assert places(ORDINARY, people) == [(0,), (1,)]
+    assert places(people, people) == [(0, 1)]
+    # Hours of a district and days of its regions are no parts of one another.
+    assert places(ORDINARY, day, district) in ([(0, 1), (2,)], [(0, 2), (1,)])
+    assert places(ORDINARY, day, spec="laplace(eps=1, unit=user-day, max_visits=2)") == [(0,), (1,)]
+    assert places(ORDINARY, day, known=KnownRegions((0,))) == [(0,), (1,)]
