@@ -176,7 +176,7 @@ def ranged(row: dict[str, float | None], what: str) -> str:
     if value is None or low is None or high is None:
         return ""
     return (
-        f"{value:.2f} (≤ {high:.2f})" if what == "found" else f"{value:.2f} ({low:.2f}, {high:.2f})"
+        f"{value:.2f} (< {high:.2f})" if what == "found" else f"{value:.2f} ({low:.2f}, {high:.2f})"
     )
 
 
