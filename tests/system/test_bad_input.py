@@ -293,7 +293,6 @@ def test_permission_denied(whosthere, refused, tmp_path_factory):
         "simulate milan-like -o out --seed -1",
         "ingest records.csv -o out.parquet --min-visits 0",
         "ingest records.csv -o out.parquet --gird 2x2",
-        "release traces.parquet -o out.parquet",
         "release traces.parquet -o out.parquet -M raw --seed -1",
         "import counts.csv -M raw -o out.parquet",
         "inspect",

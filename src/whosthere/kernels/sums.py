@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # the likeliest count, is cut off longer ones; the second pair is for sums.
 _SHORT, _UNLIKELY = 32, 40.0
 _SHORT_SUM, _UNLIKELY_SUM = 512, 1e-25
+_NEVER = -math.inf
 
 
 @kernel()
@@ -37,13 +38,13 @@ def law_of_sum(
     for i in range(which.size):
         row, shift, rate = log_chances[which[i]], shifts[i], log_rates[i]
         own = np.empty(max(most - shift, 0))
-        top = -np.inf
+        top = _NEVER
         for n in range(own.size):
             own[n] = row[n + shift] + n * rate - math.lgamma(n + 1.0)
             top = max(top, own[n])
-        if top == -np.inf:
+        if top == _NEVER:
             return 0, np.empty(0), 0.0, True
-        first, end = _support(own, -np.inf)
+        first, end = _support(own, _NEVER)
         if end - first > _SHORT:
             first, end = _support(own, top - _UNLIKELY)
             whole = False

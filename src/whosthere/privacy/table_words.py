@@ -158,6 +158,9 @@ def merged_regions(text: str, regions: Regions) -> tuple[tuple[int, ...], tuple[
         return regions.joined(of_places), names_of_pairs
     if text.isascii() and text.isdigit():
         return regions.in_groups_of(int(text)), None
+    if not re.search(r"[^\W\d]", text):
+        problem = f"{quote(text)} is neither a whole number nor a file (`regions`)"
+        raise InputError(problem, fix="Write it like regions=4 or regions=districts.csv")
     path = Path(text)
     pairs = read_pairs(path, ("region", "group")).drop_nulls().unique(maintain_order=True)
     group_of: Mapping[str, str] = dict(pairs.iter_rows())

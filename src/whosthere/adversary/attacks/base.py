@@ -381,6 +381,9 @@ class AttackOnTables(Attack):
             self.check(view.facts, view.knowledge, view.auxiliary)
 
     def fit_tables(self, views: Sequence[View], *, seed: int) -> FittedAttack:
+        if len(views) == 1:
+            # Over its own cells, and by `fit`, which a subclass may have made its own.
+            return super().fit_tables(views, seed=seed)
         self.check_tables(views)
         return self.fit_views(views, seed=seed)
 
