@@ -3,6 +3,7 @@
 import inspect
 import re
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from whosthere.attacks import (
 )
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.auditing.planning import make_plan
+from whosthere.auditing.series import Series
 from whosthere.auditing.verdict import Verdict
 from whosthere.game.rounds import Population
 from whosthere.game.target import TargetRounds
@@ -30,6 +32,7 @@ from whosthere.inference.finding import Finding
 from whosthere.knowledge import Knowledge, KnownRegions, KnownVisits
 from whosthere.mechanisms import Family, Mechanism, Suppress
 from whosthere.privacy.mechanism import PRESETS
+from whosthere.privacy.publish import Stays
 from whosthere.privacy.scheme import Layout
 from whosthere.search.coarsening import Coarsening
 
@@ -156,6 +159,9 @@ def values(city, traces, result, recommendation):
         "choice of targets": result.choice,
         "together": result.together,
         "what if": result.what_if,
+        "series": Series("raw", "1w", 1, {1: result.verdicts[0]}, result.findings),
+        "stays": Stays(np.arange(M), np.zeros(M, int), np.ones(M, int), timedelta(weeks=1)),
+        "scheme of a table": task.scheme.tables[0],
         "report": wt.report(result),
         "plan": plan,
         "task": task,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from whosthere.privacy.scheme import TableScheme
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Stays:
     """Who is counted when, where people come and go from one table of a series to the next.
 
