@@ -54,10 +54,13 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=usual)
     parser.add_argument("--spec", default="suppress(k=5)")
     parser.add_argument("--releases", type=int, default=2)
+    parser.add_argument("--save", help="where to write the traces, for an audit of them")
     options = parser.parse_args()
     rng = np.random.default_rng(1)
     n = options.group + options.group // 4
     traces = people(n, options.regions, options.weeks, options.visits, rng)
+    if options.save:
+        traces.save(options.save)
     mechanism = Mechanism.parse(options.spec)
     laid = [layout(traces) for layout in LAYOUTS.values()]
     target = n - 1
