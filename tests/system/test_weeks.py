@@ -69,6 +69,10 @@ def test_plan_files_have_them_by_block(whosthere, folder):
             ("-m", "50", "--weeks", "3", "--every", "1d", "--turnover", ".9"),
             "Give a smaller share (--turn",
         ),
+        (
+            ("--weeks", "2,3", "--every", "1d", "--table", "epochs=2d"),
+            "epochs of 2d (--table) do not end with the 3 days asked for (--weeks)",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(refused, folder, more, said):

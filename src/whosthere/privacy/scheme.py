@@ -225,10 +225,17 @@ class TableScheme:
         return f"{self.layout.written}: {self.mechanism}"
 
     def check(self, epochs: Epochs, most_added: int) -> None:
-        """Refuse a unit of privacy that the table cannot express.
+        """Refuse a unit of privacy that the table cannot express, and epochs that are cut off.
 
         The table is made of these epochs, and a person adds so much to a cell at most.
         """
+        if self.layout.times is not None and epochs.n % self.layout.epochs:
+            length = format_length(self.layout.epochs * epochs.length)
+            raise InputError(
+                f"epochs of {length} (`tables`) do not end with the {self.layout.in_time} "
+                "asked for (`weeks`)",
+                fix="Use shorter epochs that end with each table, or another time (`every`)",
+            )
         joined = np.arange(epochs.n) // self.layout.epochs
         for unit in self.mechanism.units:
             period = unit.period(epochs)
