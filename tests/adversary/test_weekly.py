@@ -5,7 +5,9 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
+from whosthere.adversary.count_tables import count_tables
 from whosthere.adversary.rates import fit_rates
+from whosthere.adversary.weekly import Alike
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.privacy.facts import Facts
@@ -90,3 +92,14 @@ def test_hours_are_those_on_the_wall(rng):
     assert len({int(one) for one in by_hour.time[is_noon]}) == 2
     busy = by_hour.log_factors[0, np.unique(by_hour.time[is_noon])]
     assert (busy > by_hour.log_factors[0].mean() + 0.5).all()
+
+
+def test_people_are_expected_where_people_go(rng):
+    """A visit chooses its cell by how full that is: the mean of factors is moved up by visits."""
+    rates, time = _rates(rng, 4, spread=0.6), np.tile(np.arange(28), 4)
+    tables, symbols = count_tables(Mechanism(), M), rng.poisson(rates).astype(np.int32)
+    found = Alike.of(symbols, np.log(np.full(rates.shape, 2.0)), tables, time)
+    # Nothing is left to look at: somebody was there every week.
+    cells = np.arange(4) * 28
+    assert found.spread > 0.3
+    assert found.log_factors_for(cells) == pytest.approx(found.spread**2 / 2, abs=0.01)
