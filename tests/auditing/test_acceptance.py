@@ -120,6 +120,14 @@ def test_an_audit_of_a_part_of_the_time_is_refused(accepted, traces):
         wt.publish(traces, SAFE, group_size=M, audit=part)
 
 
+def test_an_audit_of_a_series_is_refused(accepted, traces):
+    once = {"weeks": 1, "series": {"protection": SAFE, "every": "1d", "covered": 1}}
+    settings = [one | once for one in accepted.manifest["settings"][:1]]
+    series = replace(accepted, manifest={**accepted.manifest, "settings": settings})
+    with pytest.raises(InputError, match="published again and again"):
+        wt.publish(traces, SAFE, group_size=M, audit=series)
+
+
 class _Mine(Map):
     """A step of a user's own, which is called like one of ours."""
 

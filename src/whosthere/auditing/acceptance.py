@@ -61,6 +61,9 @@ def acceptance(
     if audit.plan["first_epoch"]:
         problem = "is an audit of a part of the time, and all of it would be published"
         raise refuse(problem, "Audit all of the time, or read only the records of that part")
+    if audit.series:
+        problem = "is an audit of tables that are published again and again, and this would be one"
+        raise refuse(problem, "Leave out `audit`, or audit this table alone, without `weeks`")
     what, code = str(Scheme(tables, group_size)), audit.plan.get("code", {})
     verdicts = _about(audit, what)
     same = all(
