@@ -42,7 +42,7 @@ _BLOCK = 2**21
 _SPREADS = np.exp(np.arange(np.log(0.1), np.log(3.0), 0.1))
 _LEVELS = frozen(np.arange(-9.0, 4.0, 0.25), np.float64)
 # Somebody's own pairs differ from what places let expect by more than most pairs do: with twice the
-# spread that all pairs have, likelihood ratios were better in nearly every table (docs/flows.md).
+# spread that all pairs have, likelihood ratios were better in most tables (flows.md in the docs).
 _WIDER = 2.0
 _LINES_TO_FIT, _CELLS_TO_FIT, _FEWEST_LINES = 2048, 2**17, 128
 
