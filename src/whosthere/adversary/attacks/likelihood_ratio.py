@@ -12,7 +12,7 @@ import numpy as np
 from whosthere import kernels, specs
 from whosthere.adversary.attacks.base import (
     Answer,
-    Attack,
+    AttackOnTables,
     Auxiliary,
     FittedAttack,
     check_same_facts,
@@ -99,7 +99,7 @@ class LikelihoodAnswer(Answer):
 
 
 @dataclass(frozen=True)
-class LikelihoodRatio(Attack):
+class LikelihoodRatio(AttackOnTables):
     """Ask at each of the target's visits whether the count is likelier with one person more.
 
     Parameters
@@ -122,32 +122,13 @@ class LikelihoodRatio(Attack):
     )
     needs_law = True
 
-    def fit(
-        self,
-        facts: Facts,
-        knowledge: Known,
-        auxiliary: Auxiliary,
-        *,
-        seed: int,  # noqa: ARG002 - nothing is drawn
-    ) -> FittedAttack:
-        completion(facts.mechanism, facts.most_count)
-        low_rank = self.rates == "low-rank"
-        return _Test(facts, knowledge, self._shape(auxiliary), low_rank=low_rank)
-
-    def check_tables(self, views: Sequence[View]) -> None:
-        for view in views:
-            self.check(view.facts, view.knowledge, view.auxiliary)
-
-    def fit_tables(self, views: Sequence[View], *, seed: int) -> FittedAttack:
-        if len(views) == 1:
-            return super().fit_tables(views, seed=seed)
-        self.check_tables(views)
-        low_rank = self.rates == "low-rank"
-        each = [
-            _Test(one.facts, one.knowledge, self._shape(one.auxiliary), low_rank=low_rank)
-            for one in views
-        ]
-        return _TestOfTables(tuple(each), chains(views))
+    def fit_views(self, views: Sequence[View], *, seed: int) -> FittedAttack:  # noqa: ARG002
+        each = []
+        for one in views:
+            completion(one.facts.mechanism, one.facts.most_count)
+            shape, low_rank = self._shape(one.auxiliary), self.rates == "low-rank"
+            each.append(_Test(one.facts, one.knowledge, shape, low_rank=low_rank))
+        return each[0] if len(each) == 1 else _TestOfTables(tuple(each), chains(views))
 
     def score_everybody(
         self, release: Release, people: Traces, auxiliary: Auxiliary | None = None
