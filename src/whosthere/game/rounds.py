@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from whosthere.arrays import own
 from whosthere.data.floor import class_ends
+from whosthere.data.traces import Group
+from whosthere.privacy.cell_key import people_keys
+from whosthere.privacy.facts import Facts
+from whosthere.privacy.publish import Publication, publish_table
 from whosthere.privacy.scheme import ORDINARY, Layout
 
 if TYPE_CHECKING:
@@ -27,7 +32,8 @@ if TYPE_CHECKING:
     from whosthere.data.traces import Traces
     from whosthere.game.checks import Checks
     from whosthere.game.plan import Contest, Plan
-    from whosthere.privacy.publish import Publication
+    from whosthere.privacy.mechanism import Mechanism
+    from whosthere.privacy.publish import Stays
     from whosthere.privacy.scheme import Scheme
 
 
@@ -129,6 +135,39 @@ class Player:
         return {person: one.score_tables(releases) for person, one in fitted.items()}
 
 
+@dataclass(frozen=True, eq=False)
+class RoundTable:
+    """One table of the scheme that rounds publish, by its place there."""
+
+    rounds: Rounds
+    place: int
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """What is done to its counts."""
+        return self.rounds.task.scheme.tables[self.place].mechanism
+
+    @property
+    def layout(self) -> Layout:
+        """Which cells it has."""
+        return self.rounds.task.scheme.tables[self.place].layout
+
+    @cached_property
+    def people(self) -> Population:
+        """Everybody, over the cells of the table."""
+        return self.rounds.population.under(self.layout)
+
+    @property
+    def traces(self) -> Traces:
+        """Everybody in the tested time, over the cells of the table."""
+        return self.people.tested
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What is public about the table."""
+        return Facts.of(self.traces, self.rounds.task.scheme.group_size, self.mechanism)
+
+
 class Rounds(ABC):
     """The rounds of one task.
 
@@ -138,6 +177,43 @@ class Rounds(ABC):
 
     def __init__(self, population: Population, plan: Plan, task: Task) -> None:
         self.population, self.plan, self.task = population, plan, task
+
+    @property
+    @abstractmethod
+    def tables(self) -> Sequence[RoundTable]:
+        """The tables of the scheme."""
+
+    @abstractmethod
+    def rng(self, role: str, *key: int | str) -> np.random.Generator:
+        """Return random numbers that belong to the rounds, and to what they are for."""
+
+    def published(
+        self,
+        role: str,
+        i: int,
+        rows: NDArray[np.int64],
+        window: int | None = None,
+        *,
+        rng: np.random.Generator,
+        stays: Stays | None = None,
+    ) -> Publication:
+        """Publish some people in the tested time or a window of the past."""
+        scheme = self.task.scheme
+        # Making random numbers takes time, and not every mechanism asks for some.
+        noise = bounding = rng
+        if any(mechanism.random_steps for mechanism in scheme.mechanisms):
+            noise = self.rng(f"{role} noise", *scheme.key, i)
+        if any(mechanism.bounds_visits for mechanism in scheme.mechanisms):
+            bounding = self.rng(f"{role} bounding", *scheme.key, i)
+        made, keys = [], None
+        if len(self.tables) > 1 and noise is not rng:
+            # The same people have the same keys in all tables.
+            keys = people_keys(rows.size, self.rng(f"{role} keys", *scheme.key, i))
+        for table in self.tables:
+            traces = table.traces if window is None else table.people.past[window]
+            group, how = Group(traces, own(rows, np.int64), keys), table.mechanism
+            made.append(publish_table(group, how, bounding=bounding, noise=noise, stays=stays))
+        return Publication(tuple(made))
 
     @abstractmethod
     def test(self, i: int) -> GameRound:

@@ -25,10 +25,8 @@ from whosthere.data.floor import rounded_up
 from whosthere.data.traces import Group
 from whosthere.game.checks import Checks
 from whosthere.game.optimum import Candidates, optimal_scores
-from whosthere.game.rounds import Game, GameRound, Player, Rounds, Task
-from whosthere.privacy.cell_key import people_keys
-from whosthere.privacy.facts import Facts
-from whosthere.privacy.publish import Publication, Stays, publish_table
+from whosthere.game.rounds import Game, GameRound, Player, Rounds, RoundTable, Task
+from whosthere.privacy.publish import Publication, Stays
 from whosthere.seeds import derived_seed, generator
 
 if TYPE_CHECKING:
@@ -40,10 +38,9 @@ if TYPE_CHECKING:
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Contest, Plan
     from whosthere.game.rounds import Population
-    from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import PublishedTable
     from whosthere.privacy.release import Release
-    from whosthere.privacy.scheme import Layout, Scheme
+    from whosthere.privacy.scheme import Scheme
 
 
 @dataclass(frozen=True)
@@ -175,7 +172,7 @@ class TargetRounds(Rounds):
         stays = self._stays(role, i, rows, people)
         if stays is not None:
             rows = stays.rows
-        made = self._published(role, i, rows, window, rng=rng, stays=stays)
+        made = self.published(role, i, rows, window, rng=rng, stays=stays)
         return GameRound(made, {self.target: put_in is None or i % 2 == 0}, (role, i))
 
     def _stays(
@@ -204,35 +201,7 @@ class TargetRounds(Rounds):
         rows = drawn.publication.tables[0].group.rows
         stays = drawn.publication.tables[0].stays
         rng = self.rng("older", i)
-        return self._published(f"older {role}", i, rows, 0, rng=rng, stays=stays)
-
-    def _published(
-        self,
-        role: str,
-        i: int,
-        rows: NDArray[np.int64],
-        window: int | None,
-        *,
-        rng: np.random.Generator,
-        stays: Stays | None,
-    ) -> Publication:
-        """Publish some people in the tested time or a window of the past."""
-        scheme = self.task.scheme
-        # Making random numbers takes time, and not every mechanism asks for some.
-        noise = bounding = rng
-        if any(mechanism.random_steps for mechanism in scheme.mechanisms):
-            noise = self.rng(f"{role} noise", *scheme.key, i)
-        if any(mechanism.bounds_visits for mechanism in scheme.mechanisms):
-            bounding = self.rng(f"{role} bounding", *scheme.key, i)
-        made, keys = [], None
-        if len(self.tables) > 1 and noise is not rng:
-            # The same people have the same keys in all tables.
-            keys = people_keys(rows.size, self.rng(f"{role} keys", *scheme.key, i))
-        for table in self.tables:
-            traces = table.traces if window is None else table.people.past[window]
-            group, how = Group(traces, own(rows, np.int64), keys), table.mechanism
-            made.append(publish_table(group, how, bounding=bounding, noise=noise, stays=stays))
-        return Publication(tuple(made))
+        return self.published(f"older {role}", i, rows, 0, rng=rng, stays=stays)
 
     def players(self, contests: Iterable[Contest]) -> Iterator[Player]:
         """Prepare the attacks; one by friends, for instance, needs a target with friends."""
@@ -302,36 +271,10 @@ class TargetRounds(Rounds):
 
 
 @dataclass(frozen=True, eq=False)
-class TargetTable:
-    """One table of the scheme, by its place there, and what an attacker of the target has of it."""
+class TargetTable(RoundTable):
+    """One table of the scheme, and what an attacker of the target has of it."""
 
     rounds: TargetRounds
-    place: int
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """What is done to its counts."""
-        return self.rounds.task.scheme.tables[self.place].mechanism
-
-    @property
-    def layout(self) -> Layout:
-        """Which cells it has."""
-        return self.rounds.task.scheme.tables[self.place].layout
-
-    @cached_property
-    def people(self) -> Population:
-        """Everybody, over the cells of the table."""
-        return self.rounds.population.under(self.layout)
-
-    @property
-    def traces(self) -> Traces:
-        """Everybody in the tested time, over the cells of the table."""
-        return self.people.tested
-
-    @cached_property
-    def facts(self) -> Facts:
-        """What is public about the table."""
-        return Facts.of(self.traces, self.rounds.task.scheme.group_size, self.mechanism)
 
     def auxiliary(self, uses: frozenset[str], drawn: GameRound | None = None) -> Auxiliary:
         """Return what else an attack has: the parts that it uses, and no other.
