@@ -125,7 +125,7 @@ class TestUnion:
             {
                 repr(row)
                 for task in plan.tasks
-                for row in score_task(people, plan, task).drop("seconds").to_dicts()
+                for row in score_task(people, plan, task).targets.drop("seconds").to_dicts()
             }
             for plan in plans
         )
@@ -136,7 +136,7 @@ class TestUnion:
         rows = [
             (row["setting"], row["attack"], row["control"], row["release"])
             for task in plan.tasks
-            for row in score_task(Population.of(traces), plan, task).to_dicts()
+            for row in score_task(Population.of(traces), plan, task).targets.to_dicts()
         ]
         # The ceiling has no control releases.
         assert len(rows) == len(set(rows)) == 7 * (4 + 2) + len(plan.settings) * 4
@@ -149,14 +149,14 @@ class TestUnion:
         together = [
             row
             for task in both.tasks
-            for row in score_task(people, both, task).drop("seconds").to_dicts()
+            for row in score_task(people, both, task).targets.drop("seconds").to_dicts()
         ]
         for block in (self.WIDE, self.DEEP):
             plan = make_plan(
                 AuditOptions((block,), targets=1, releases=4, reference_size=15), traces
             )
             for task in plan.tasks:
-                for row in score_task(people, plan, task).drop("seconds").to_dicts():
+                for row in score_task(people, plan, task).targets.drop("seconds").to_dicts():
                     assert together.count(row) == 1
 
 

@@ -277,7 +277,7 @@ def test_a_function_with_random_numbers_of_its_own_fails_the_control(traces, tmp
         mechanisms=own(careless), group_size=M, attacks=QUICK, targets=2, releases=2
     )
     plan = make_plan(options, traces)
-    rows = score_task(Population.of(traces), plan, plan.tasks[0])
+    rows = score_task(Population.of(traces), plan, plan.tasks[0]).targets
     assert set(rows["fault"].drop_nulls()) == {
         "the published counts do not follow from the true ones"
     }

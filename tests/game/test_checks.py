@@ -176,7 +176,7 @@ def plan_of(city, mechanism, attack):
 def audited(city, mechanism, attack):
     """Return whether an audit trusts itself, and what its checks found."""
     plan, people = plan_of(city, mechanism, attack), Population.of(city)
-    done = {task: score_task(people, plan, task) for task in plan.tasks}
+    done = {task: score_task(people, plan, task).targets for task in plan.tasks}
     findings = measure(*scoring.tests_and_controls(plan, done), seed=plan.seed)
     found = {one.metric: one for one in findings if one.metric in {FAULTS, LAW_CONTROL}}
     return control_holds(findings), found[FAULTS], found[LAW_CONTROL]

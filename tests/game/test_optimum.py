@@ -196,7 +196,7 @@ def test_no_attack_on_tables_that_add_up_is_above_it(spec):
     plan = replace(plan, contests=tuple(contests))
     found = {"likelihood-ratio": [], CEILING: []}
     for task in plan.tasks:
-        rows = score_task(Population.of(city), plan, task).filter(~pl.col("control"))
+        rows = score_task(Population.of(city), plan, task).targets.filter(~pl.col("control"))
         for attack, scores in found.items():
             mine = rows.filter(pl.col("attack") == attack).sort("release")
             scores.append(auc(mine["score"], mine["label"]))

@@ -95,7 +95,7 @@ def scene_of(traces, plan, task):
 
 
 def scored(traces, plan, task):
-    return score_task(Population.of(traces, plan.first_epoch), plan, task)
+    return score_task(Population.of(traces, plan.first_epoch), plan, task).targets
 
 
 def only(plan):

@@ -90,7 +90,7 @@ class TestNobodyThere:
     )
     def test_no_attack_says_anything(self, late, attack):
         plan = plan_of(late, users=[late.users[15]], attacks=attack, weeks=(1, 3), releases=2)
-        early = score_task(Population.of(late), plan, plan.tasks[0])
+        early = score_task(Population.of(late), plan, plan.tasks[0]).targets
         scores = early.filter(early["attack"] != "ceiling")
         assert scores["score"].to_list() == [0.0] * scores.height
         assert scores.filter(~scores["control"]).height == 2
@@ -238,5 +238,5 @@ class TestTurnover:
             replace(one, setting=one.setting.over(Layout(epochs=5))) for one in plan.contests
         ]
         for one in (plan, replace(plan, contests=tuple(coarser))):
-            scores = score_task(Population.of(traces), one, one.tasks[0])
+            scores = score_task(Population.of(traces), one, one.tasks[0]).targets
             assert scores["fault"].drop_nulls().is_empty()

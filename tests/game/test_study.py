@@ -130,7 +130,7 @@ def met(traces, part, **words):
     Curious.had.clear()
     given = AuditOptions.of(**ONE | {"mechanisms": "raw", "attacks": Curious((part,))} | words)
     plan = make_plan(given, traces)
-    table = score_task(Population.of(traces, plan.first_epoch), plan, plan.tasks[0])
+    table = score_task(Population.of(traces, plan.first_epoch), plan, plan.tasks[0]).targets
     # The first round was tried beforehand, to see whether the attack applies.
     had = [getattr(one, part) for one in Curious.had[1:]]
     every = [one for kind in (False, True) for one in wt.rounds(traces, plan=given, control=kind)]

@@ -453,7 +453,7 @@ def test_real_audit(spec):
         seed=1,
     )
     plan = make_plan(options, traces)
-    done = {task: score_task(Population.of(traces), plan, task) for task in plan.tasks}
+    done = {task: score_task(Population.of(traces), plan, task).targets for task in plan.tasks}
     findings = measure(*scores_by_kind(plan, done), seed=plan.seed)
     assert control_holds(findings)
     setting = str(plan.settings[0])

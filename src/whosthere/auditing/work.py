@@ -76,12 +76,14 @@ class Job:
 class Outcome:
     """What came of a task: its scores, or why there are none.
 
-    Where leaks were to be found, their table stands in place of the scores.
+    Where leaks were to be found, their table stands in place of the scores. `everybody` has the
+    scores of all who are asked, where that is more than the targets.
     """
 
     task: Task
     scores: pl.DataFrame | None
     failure: str = ""
+    everybody: pl.DataFrame | None = None
 
 
 class Workers(ABC):
@@ -225,7 +227,8 @@ def work_on(job: Job, task: Task) -> Outcome:
                 raise RuntimeError(f"the worker has {versions()}, the audit {job.versions}")
             people = _population(job.traces, job.traces_fingerprint, job.plan.first_epoch)
             if job.others is None:
-                return Outcome(task, score_task(people, job.plan, task, job.done))
+                scores = score_task(people, job.plan, task, job.done)
+                return Outcome(task, scores.targets, everybody=scores.everybody)
             others = job.others[job.plan.targets.index(task.number)]
             return Outcome(task, leaks_of(people, job.plan, task, others))
     except Exception:  # whatever it is, the other tasks continue

@@ -239,7 +239,7 @@ class Traces(Shown):
         key = rng.integers(0, 2**64, dtype=np.uint64)
         keep = kernels.sample_within_periods(*self._each(), period, max_visits, key)
         if self.weights is None:
-            return self._marked(keep, self.cells)
+            return self.marked(keep)
         kept = np.bincount(np.repeat(np.arange(self.cells.size), self.weights)[keep],
                            minlength=self.cells.size)  # fmt: skip
         return replace(self, weights=own(kept, np.int32))._marked(kept > 0, self.cells)
@@ -267,7 +267,7 @@ class Traces(Shown):
         # How many pairs of the same unit come before, in a random order of them.
         rank = np.empty(pairs.size, np.int64)
         rank[order] = np.arange(pairs.size) - np.searchsorted(of_unit, of_unit)
-        return self._marked(rank[place] < max_regions, self.cells)
+        return self.marked(rank[place] < max_regions)
 
     def present(
         self, first: NDArray[np.int64], until: NDArray[np.int64], period: NDArray[np.int64]
@@ -278,7 +278,11 @@ class Traces(Shown):
         """
         user = np.repeat(np.arange(self.n_users), np.diff(self.indptr))
         at = period[epoch_of(self.cells, self.epochs.n)]
-        return self._marked((first[user] <= at) & (at < until[user]), self.cells)
+        return self.marked((first[user] <= at) & (at < until[user]))
+
+    def marked(self, keep: NDArray[np.bool_]) -> Traces:
+        """Return the visits that are marked, shape (n_visits,) in the order of the cells."""
+        return self._marked(keep, self.cells)
 
     def _marked(self, keep: NDArray[np.bool_], cells: NDArray[np.int32]) -> Traces:
         """Return the visits that are marked, in the given cells."""

@@ -16,6 +16,7 @@ first sees a shift, the second a wrong spread, two more a wrong shape.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.data.traces import Group
-    from whosthere.game.rounds import GameRound
+    from whosthere.game.rounds import GameRound, RoundTable
     from whosthere.game.target import TargetTable
     from whosthere.privacy.mechanism import Mechanism, Noise
     from whosthere.privacy.publish import PublishedTable
@@ -61,7 +62,58 @@ class Seen(NamedTuple):
     others: int | None
 
 
-class Checks:
+class RoundChecks(ABC):
+    """The checks of the releases of one table, in rounds of any game."""
+
+    def __init__(self, table: RoundTable) -> None:
+        self.table, self.mechanism = table, table.mechanism
+
+    @abstractmethod
+    def see(self, drawn: GameRound) -> Seen:
+        """Check one test release; where its values lie in their law is kept for `sums`."""
+
+    @abstractmethod
+    def fault_of_control(self, drawn: GameRound) -> str | None:
+        """Return what is wrong with a control release."""
+
+    @abstractmethod
+    def sums(self) -> list[float]:
+        """Return what follows from all values seen, for `whosthere.inference.control.law_control`.
+
+        For each of `ROLES`: how many values there were and how many of them are impossible, the sum
+        of each polynomial, and of its square. Nothing where there is no law.
+        """
+
+    def _recounted(self, drawn: GameRound) -> tuple[PublishedTable, NDArray[np.int32]]:
+        """Return the table, and true counts of its group, or of what bounding kept of its visits.
+
+        By cell, shape (n_cells,), and not by what counted them first.
+        """
+        made = drawn.publication.tables[self.table.place]
+        group = made.counted if self.mechanism.bounds_visits else made.group
+        everybody, at = group.everybody, group.visits()[0]
+        weights = None if everybody.weights is None else everybody.weights[at]
+        counts = np.bincount(everybody.cells[at], weights, everybody.n_cells)
+        return made, counts.astype(np.int32)
+
+    def _fault_of_counts(
+        self, publication: PublishedTable, counts: NDArray[np.int32]
+    ) -> str | None:
+        """Return the first thing that is wrong with how a group was counted and protected."""
+        mechanism = self.mechanism
+        if mechanism.bounds_visits and not bounded_rightly(publication, mechanism):
+            return "other visits were counted than the bound allows"
+        if not np.array_equal(counts, publication.counts.reshape(-1)):
+            return "the true counts are not those of the group"
+        noise, whole = publication.noise, counts.reshape(publication.counts.shape)
+        if len(noise) == len(mechanism.random_steps):
+            made = mechanism.publish(whole, noise, publication.release.facts.most_count)
+            if np.array_equal(publication.release.values, made):
+                return None
+        return "the published counts do not follow from the true ones"
+
+
+class Checks(RoundChecks):
     """The checks of the releases of one table, in the rounds of one target under a scheme.
 
     The table says what releases are claimed to be made of: the target, the traces, the people of
@@ -69,10 +121,11 @@ class Checks:
     """
 
     def __init__(self, table: TargetTable) -> None:
-        self._table, self._target, pool = table, table.rounds.target, table.rounds.pool
-        self._mechanism, self._m = table.mechanism, table.rounds.task.scheme.group_size
+        super().__init__(table)
+        self._target, pool = table.rounds.target, table.rounds.pool
+        self._of_target, self._m = table, table.rounds.task.scheme.group_size
         self._people = table.rounds.people_in_all
-        self._tallies = tuple(_Tally() for _ in ROLES)
+        self._tallies = tuple(Tally() for _ in ROLES)
         self._in_pool = np.zeros(table.traces.n_users, np.bool_)
         self._in_pool[pool] = True
         n, m = pool.size, self._m
@@ -82,68 +135,36 @@ class Checks:
         self._repeats_people = few or log_choices < _LEAST_SURPRISE
 
     def see(self, drawn: GameRound) -> Seen:
-        """Check one test release; where its values lie in their law is kept for `sums`."""
         (publication, counts), holds_target = self._recounted(drawn), drawn.labels[self._target]
         fault = self._fault(publication, counts, holds_target=holds_target)
         published = publication.release.symbols.reshape(-1)
-        own = self._table.cells_of_target(publication)
-        drawn_for = list(zip(self._mechanism.random_steps, publication.noise, strict=False))
-        if self._mechanism.has_law:
+        own = self._of_target.cells_of_target(publication)
+        if self.mechanism.has_law:
             everywhere, within, without = self._tallies
-            cells: slice | NDArray[np.intp] = slice(None)
-            for draw in (draw for step, draw in drawn_for if step.noise_of == "people"):
-                # What the same people got in another cell is no further evidence.
-                cells = np.unique(draw, return_index=True)[1]
-                own = np.intersect1d(own, cells)
+            cells = independent_cells(publication, self.mechanism)
             everywhere.add(counts[cells], published[cells])
+            if not isinstance(cells, slice):
+                own = np.intersect1d(own, cells)
             (within if holds_target else without).add(counts[own], published[own])
-        # Not the noise that the same people must get again.
-        of_cells = tuple(draw for step, draw in drawn_for if step.noise_of == "cell")
-        numbers = np.sort(fingerprints(of_cells))
-        if (numbers[1:] == numbers[:-1]).any():
-            fault = fault or "the noise of some cells was used for others"
-        noise = int(numbers[0]) if numbers.size else None
-        return Seen(fault, noise, self._others(publication.group))
+        noise, used_twice = noise_of_cells(publication, self.mechanism)
+        return Seen(fault or used_twice, noise, self._others(publication.group))
 
     def fault_of_control(self, drawn: GameRound) -> str | None:
         """Return what is wrong with a control release, which never holds the target."""
         return self._fault(*self._recounted(drawn), holds_target=False)
 
     def sums(self) -> list[float]:
-        """Return what follows from all values seen, for `whosthere.inference.control.law_control`.
-
-        For each of `ROLES`: how many values there were and how many of them are impossible, the sum
-        of each polynomial, and of its square. Nothing where there is no law.
-        """
-        found: list[float] = []
-        if not self._mechanism.has_law:
-            return found
-        for tally in self._tallies:
-            true, published, times = tally.counted()
-            most = self._table.facts.most_count
-            where, impossible = places(self._mechanism, true, published, most)
-            found += [float(times.sum()), float(times[impossible].sum())]
-            found += [*(times @ where).tolist(), *(times @ where**2).tolist()]
-        return found
-
-    def _recounted(self, drawn: GameRound) -> tuple[PublishedTable, NDArray[np.int32]]:
-        """Return the table, and true counts of its group, or of what bounding kept of its visits.
-
-        By cell, shape (n_cells,), and not by what counted them first.
-        """
-        made = drawn.publication.tables[self._table.place]
-        group = made.counted if self._mechanism.bounds_visits else made.group
-        everybody, at = group.everybody, group.visits()[0]
-        weights = None if everybody.weights is None else everybody.weights[at]
-        counts = np.bincount(everybody.cells[at], weights, everybody.n_cells)
-        return made, counts.astype(np.int32)
+        if not self.mechanism.has_law:
+            return []
+        most = self.table.facts.most_count
+        return [one for tally in self._tallies for one in tally.sums(self.mechanism, most)]
 
     def _others(self, group: Group) -> int | None:
         """Return a number for the people of a group besides the target, in whatever order."""
         if self._repeats_people:
             return None
         others = group.rows[: -1 if group.rows[-1] == self._target else None]
-        return int(_weights(self._in_pool.size)[others].sum(dtype=np.uint64).view(np.int64))
+        return number_of(others, self._in_pool.size)
 
     def _is_drawn(self, made: PublishedTable, others: NDArray[np.int64]) -> bool:
         """Tell whether a group is as many people as it should be, each once, who may be in it."""
@@ -159,7 +180,7 @@ class Checks:
 
         Whoever is last in the group is there from first to last, and all tables hold m people.
         """
-        stays, everybody = made.stays, self._table.traces
+        stays, everybody = made.stays, self.table.traces
         if stays is None:
             return made.group.everybody is everybody and self._people == self._m
         is_there = stays.first[-1] == 0 and stays.until[-1] == stays.sizes().size
@@ -170,22 +191,34 @@ class Checks:
         self, publication: PublishedTable, counts: NDArray[np.int32], *, holds_target: bool
     ) -> str | None:
         """Return the first thing that is wrong with a release."""
-        group, mechanism = publication.group, self._mechanism
+        group = publication.group
         is_target = group.rows == self._target
         if is_target[-1] != holds_target or is_target[:-1].any():
             return "the label is not that of the group"
         if not self._is_drawn(publication, group.rows[~is_target]):
             return "the group is not as many different people of the pool as it should be"
-        if mechanism.bounds_visits and not bounded_rightly(publication, mechanism):
-            return "other visits were counted than the bound allows"
-        if not np.array_equal(counts, publication.counts.reshape(-1)):
-            return "the true counts are not those of the group"
-        noise, whole = publication.noise, counts.reshape(publication.counts.shape)
-        if len(noise) == len(mechanism.random_steps):
-            made = mechanism.publish(whole, noise, self._table.facts.most_count)
-            if np.array_equal(publication.release.values, made):
-                return None
-        return "the published counts do not follow from the true ones"
+        return self._fault_of_counts(publication, counts)
+
+
+def independent_cells(made: PublishedTable, mechanism: Mechanism) -> slice | NDArray[np.intp]:
+    """Return cells whose noise was drawn for each of them alone, or first for them."""
+    cells: slice | NDArray[np.intp] = slice(None)
+    for step, draw in zip(mechanism.random_steps, made.noise, strict=False):
+        if step.noise_of == "people":
+            # What the same people got in another cell is no further evidence.
+            cells = np.unique(draw, return_index=True)[1]
+    return cells
+
+
+def noise_of_cells(made: PublishedTable, mechanism: Mechanism) -> tuple[int | None, str | None]:
+    """Return a number for the random numbers of a release, and what is wrong with these."""
+    drawn_for = zip(mechanism.random_steps, made.noise, strict=False)
+    # Not the noise that the same people must get again.
+    of_cells = tuple(draw for step, draw in drawn_for if step.noise_of == "cell")
+    numbers = np.sort(fingerprints(of_cells))
+    used_twice = (numbers[1:] == numbers[:-1]).any()
+    fault = "the noise of some cells was used for others" if used_twice else None
+    return int(numbers[0]) if numbers.size else None, fault
 
 
 def bounded_rightly(publication: PublishedTable, mechanism: Mechanism) -> bool:
@@ -250,6 +283,11 @@ def fingerprints(noise: Noise) -> NDArray[np.int64]:
     return np.asarray((whole @ _weights(width)).view(np.int64))
 
 
+def number_of(people: NDArray[np.int64], n_people: int) -> int:
+    """Return a number for a set of people, in whatever order, of n in all."""
+    return int(_weights(n_people)[people].sum(dtype=np.uint64).view(np.int64))
+
+
 def places(
     mechanism: Mechanism, true: NDArray[np.int64], symbols: NDArray[np.int64], m: int
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -276,7 +314,7 @@ def places(
     return np.round(where * _FINE) / _FINE, log_chance < _IMPOSSIBLE
 
 
-class _Tally:
+class Tally:
     """How often each pair of a true and a published count was seen."""
 
     def __init__(self) -> None:
@@ -290,6 +328,13 @@ class _Tally:
         if self._size > _MANY:
             self._parts = [self.counted()]
             self._size = self._parts[0][0].size
+
+    def sums(self, mechanism: Mechanism, most: int) -> list[float]:
+        """Return what `Checks.sums` has of one role, where a cell can hold `most` people."""
+        true, published, times = self.counted()
+        where, impossible = places(mechanism, true, published, most)
+        found = [float(times.sum()), float(times[impossible].sum())]
+        return [*found, *(times @ where).tolist(), *(times @ where**2).tolist()]
 
     def counted(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return the true and the published count of each pair, and how often it was seen."""

@@ -111,6 +111,45 @@ def _optimal_score(
     return float(target - most - np.log(np.exp(pool - most).mean()))
 
 
+def optimum_of_everybody(
+    publication: Publication, out: Sequence[Group]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the best test's scores of all who are in and of some who are out, if asked one by one.
+
+    Whoever knows all others compares the release with that person to the release with nobody in
+    their place. That m is public is left out: with it, nothing would be left to ask. `out` are the
+    people who are out, for each table, with the visits that would be counted.
+    """
+    of_tables = []
+    for table, absent in zip(publication.tables, out, strict=True):
+        present = table.counted
+        sums = (
+            reduce(np.logaddexp, [chance + who.everybody.sums(values, who.rows)
+                                  for chance, values in _ratios_for(table, who, is_in=is_in)])
+            for who, is_in in ((present, True), (absent, False))
+        )  # fmt: skip
+        of_tables.append(list(sums))
+    inside, outside = (np.sum(one, axis=0) for one in zip(*of_tables, strict=True))
+    return inside, np.maximum(outside, RULED_OUT)
+
+
+def _ratios_for(table: PublishedTable, who: Group, *, is_in: bool) -> _ByDraw:
+    """Return how much likelier cells are with one more, for people who are all in, or all out."""
+    symbols, counts = table.release.symbols.reshape(-1), table.counts.reshape(-1)
+    facts = table.release.facts
+    others = [np.maximum(counts - is_in * added, 0)
+              for added in range(1, who.everybody.heaviest + 1)]  # fmt: skip
+    plain, *heavier = (
+        log_ratios(facts.mechanism, symbols, without, facts.most_count, added)
+        for added, without in enumerate(others, 1)
+    )
+    draws = own_draws(facts.mechanism.steps, facts.most_count)
+    given = [_given_draw(draw, facts, symbols, others[0], plain) for draw in draws] or [plain]
+    chances = [draw.log_chance for draw in draws] or [0.0]
+    return [(chance, np.concatenate([one, *heavier]))
+            for chance, one in zip(chances, given, strict=True)]  # fmt: skip
+
+
 def _places(counted: Group) -> NDArray[np.int32]:
     """Return where the visits of the last of a group stand among ratios."""
     everybody, row = counted.everybody, counted.rows[-1]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.adversary.attacks import Answer, Attack, FittedAttack
+    from whosthere.arrays import Bools, Floats, Ints64
     from whosthere.data.neighbours import Neighbours
     from whosthere.data.traces import Traces
-    from whosthere.game.checks import Checks
+    from whosthere.game.checks import RoundChecks
     from whosthere.game.plan import Contest, Plan
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import Stays
@@ -116,6 +117,21 @@ class GameRound:
     key: tuple[str, int] = ("", 0)
     """What the round is for, and its number."""
 
+    def labels_of(self, rows: Ints64) -> Bools:
+        """Return the labels of people by their rows, shape (n_rows,)."""
+        return np.array([self.labels[int(row)] for row in rows])
+
+
+class Said(NamedTuple):
+    """What an attack says about a round: `answers` about targets, by row.
+
+    `everybody` are scores of all who are asked, in the order of their rows, where the game asks
+    more than targets and the attack scores them at once.
+    """
+
+    answers: Mapping[int, Answer]
+    everybody: Floats | None = None
+
 
 @dataclass(frozen=True, eq=False)
 class Player:
@@ -127,6 +143,10 @@ class Player:
     contest: Contest
     fitted: Mapping[int, FittedAttack]
     fit: Callable[[GameRound], Mapping[int, FittedAttack]] | None = None
+
+    def said(self, drawn: GameRound) -> Said:
+        """Return what the attack says about each person, and about everybody if it knows that."""
+        return Said(self.answers(drawn))
 
     def answers(self, drawn: GameRound) -> dict[int, Answer]:
         """Return what the attack says about each person, by row."""
@@ -234,8 +254,17 @@ class Rounds(ABC):
         None where a mechanism without a law leaves nobody able to tell.
         """
 
+    @property
+    def everybody(self) -> Ints64 | None:
+        """Rows of all who are asked, sorted; None where that is nobody but the targets."""
+        return None
+
+    def optimum_of_everybody(self, drawn: GameRound) -> Floats | None:  # noqa: ARG002
+        """Return what the best test says about all who are asked; None where nobody can tell."""
+        return None
+
     @abstractmethod
-    def checks(self) -> Sequence[Checks]:
+    def checks(self) -> Sequence[RoundChecks]:
         """Return what checks the rounds of the task, for each table."""
 
     @abstractmethod

@@ -8,6 +8,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import numpy as np
 import polars as pl
 
 from whosthere.inference.scores import RELEASES_FOR_UTILITY, SCHEMA
@@ -18,7 +19,7 @@ from whosthere.privacy.utility import utility
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from whosthere.arrays import Floats, Ints32
+    from whosthere.arrays import Floats, Ints32, Ints64
     from whosthere.game.plan import Contest, Plan, Setting
     from whosthere.game.rounds import GameRound, Player, Population, Rounds, Task
     from whosthere.privacy.publish import PublishedTable
@@ -85,10 +86,23 @@ class Scored:
 NOTHING = Scored()
 
 
+class TaskScores(NamedTuple):
+    """What came of a task.
+
+    `targets` has the scores of targets, with the columns of `SCHEMA`. `everybody` has those of all
+    who are asked, where that is more than targets: a row for each `release` and `person`, with the
+    `label` and a column for each attack and the ceiling in each setting, such as "likelihood-ratio
+    in raw, m = 500".
+    """
+
+    targets: pl.DataFrame
+    everybody: pl.DataFrame | None = None
+
+
 def score_task(
     population: Population, plan: Plan, task: Task, done: Scored = NOTHING
-) -> pl.DataFrame:
-    """Score all rounds of a task with all attacks; the columns are those of `SCHEMA`.
+) -> TaskScores:
+    """Score all rounds of a task with all attacks.
 
     What is done already, in an audit that is extended, is left out.
     """
@@ -109,6 +123,7 @@ def score_task(
     kept = []
     compared = numbers[:RELEASES_FOR_UTILITY]
     new_in = {i: [name for name, seen in with_ceiling if i in numbers[seen:]] for i in numbers}
+    everyone = _Everyone(rounds.everybody)
     of_players = [one.numbers[done.by(one.attack, one.knowledge)[0] :] for one in players]
     to_draw = [
         i for i in numbers if new_in[i] or any(i in some for some in (compared, *of_players))
@@ -122,7 +137,7 @@ def score_task(
                 # Of several tables, whoever wants the pattern takes the one that shows it best.
                 kept.append(max(left, key=lambda one: one["pattern_correlation"] or 0.0))
             at_work = [one for one, own in zip(players, of_players, strict=True) if i in own]
-            rows += _scores(at_work, drawn, i)
+            rows += _scores(at_work, drawn, i, everyone)
             about: dict[str, Any] = {}
             if new_in[i]:
                 seen = [one.see(drawn) for one in checks]
@@ -134,6 +149,10 @@ def score_task(
                 rows += made
                 # A round is checked once, whoever is asked about.
                 about = {}
+            for setting in new_in[i]:
+                everyone.add(
+                    drawn, i, f"{CEILING} in {setting}", rounds.optimum_of_everybody(drawn)
+                )
     for row in with_law if task.scheme.has_law else ():
         row["law"] = [sum(parts) for parts in zip(*(one.sums() for one in checks), strict=True)]
     controls = plan.game.controls(plan, task)
@@ -142,10 +161,34 @@ def score_task(
         if at_work:
             drawn = rounds.control(i)
             fault = next((found for one in checks if (found := one.fault_of_control(drawn))), None)
-            rows += [one | {"control": True, "fault": fault} for one in _scores(at_work, drawn, i)]
+            scores = _scores(at_work, drawn, i, everyone)
+            rows += [one | {"control": True, "fault": fault} for one in scores]
     people = {person: rounds.about(person) for person in {row["target"] for row in rows}}
     of_task = _means(kept)
-    return pl.DataFrame([row | people[row["target"]] | of_task for row in rows], schema=SCHEMA)
+    table = pl.DataFrame([row | people[row["target"]] | of_task for row in rows], schema=SCHEMA)
+    return TaskScores(table, everyone.table())
+
+
+class _Everyone:
+    """Scores of all who are asked, round by round, where the game asks more than its targets."""
+
+    def __init__(self, rows: Ints64 | None) -> None:
+        self._rows = rows
+        self._rounds: dict[int, dict[str, Any]] = {}
+
+    def add(self, drawn: GameRound, i: int, what: str, scores: Floats | None) -> None:
+        """Add what was said of them in a round."""
+        if scores is None or self._rows is None:
+            return
+        of_round = {"release": np.int32(i), "person": self._rows.astype(np.int32)}
+        of_round |= {"label": drawn.labels_of(self._rows)}
+        self._rounds.setdefault(i, of_round)[what] = scores.astype(np.float32)
+
+    def table(self) -> pl.DataFrame | None:
+        """Return a row for each round and person; None where nobody but targets was asked."""
+        if not self._rounds:
+            return None
+        return pl.concat([pl.DataFrame(one) for one in self._rounds.values()], how="diagonal")
 
 
 def _blocks(rounds: Rounds, numbers: Iterable[int]) -> Iterator[dict[int, GameRound]]:
@@ -193,7 +236,7 @@ def _left_to_publish(
 def _means(rows: list[dict[str, float | None]]) -> dict[str, float | None]:
     """Return the mean of each measure over those rows where it is defined."""
     means: dict[str, float | None] = {}
-    for name in rows[0]:
+    for name in rows[0] if rows else ():
         defined = [value for row in rows if (value := row[name]) is not None]
         means[name] = fmean(defined) if defined else None
     return means
@@ -216,18 +259,22 @@ def _timed(rounds: Rounds, contests: Iterable[Contest]) -> Iterator[_Timed]:
     for player in rounds.players(contests):
         attack, setting = player.contest.attack, player.contest.setting
         numbers = plan.game.tests(plan, task, attack)
-        scores = len(player.fitted) * (len(numbers) + len(plan.game.controls(plan, task)))
+        scores = max(len(player.fitted), 1) * (len(numbers) + len(plan.game.controls(plan, task)))
         seconds = (time.perf_counter() - begun) / scores
         yield _Timed(player, str(attack), str(setting), str(setting.knowledge), numbers, seconds)
         begun = time.perf_counter()
 
 
-def _scores(players: Iterable[_Timed], drawn: GameRound, i: int) -> Iterator[dict[str, Any]]:
-    """Let attacks score a round; a row for each of them and each person asked."""
+def _scores(
+    players: Iterable[_Timed], drawn: GameRound, i: int, everyone: _Everyone
+) -> Iterator[dict[str, Any]]:
+    """Let attacks score a round; a row for each of them and each target."""
     for one in players:
         begun = time.perf_counter()
-        answers = one.player.answers(drawn)
-        seconds = (time.perf_counter() - begun) / len(answers)
+        answers, of_everybody = one.player.said(drawn)
+        n = len(answers) if of_everybody is None else of_everybody.size
+        seconds = (time.perf_counter() - begun) / n
+        everyone.add(drawn, i, str(one.player.contest), of_everybody)
         for person, answer in answers.items():
             yield _row(drawn, i, person, one.attack, answer.score) | {
                 "setting": one.setting,

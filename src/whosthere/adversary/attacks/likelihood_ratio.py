@@ -12,6 +12,7 @@ import numpy as np
 from whosthere import kernels, specs
 from whosthere.adversary.attacks.base import (
     Answer,
+    AttackOnEverybody,
     AttackOnTables,
     Auxiliary,
     FittedAttack,
@@ -99,7 +100,7 @@ class LikelihoodAnswer(Answer):
 
 
 @dataclass(frozen=True)
-class LikelihoodRatio(AttackOnTables):
+class LikelihoodRatio(AttackOnTables, AttackOnEverybody):
     """Ask at each of the target's visits whether the count is likelier with one person more.
 
     Parameters

@@ -1,0 +1,364 @@
+"""The game of everybody: each person is in or out by chance, and all are asked at once.
+
+A publisher counts all people there are, not a sample of them. So each round includes every person
+independently with the same chance, and tests them all: those who are in against those who are not.
+How many are in, m, is public, and about the same in all rounds.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from itertools import product
+from math import ceil
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from whosthere.adversary.attacks import Answer, NotApplicableError
+from whosthere.adversary.attacks.base import OF_ONE_RELEASE, AttackOnEverybody
+from whosthere.adversary.knowledge import All
+from whosthere.arrays import own
+from whosthere.data.floor import rounded_up
+from whosthere.data.traces import Group
+from whosthere.game.checks import (
+    RoundChecks,
+    Seen,
+    Tally,
+    independent_cells,
+    noise_of_cells,
+    number_of,
+)
+from whosthere.game.optimum import optimum_of_everybody
+from whosthere.game.rounds import Game, GameRound, Player, Rounds, RoundTable, Said, Task
+from whosthere.game.target import TargetRounds
+from whosthere.inference.control import ROLES
+from whosthere.privacy.step import WITHHELD
+from whosthere.seeds import generator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from whosthere.adversary.attacks import Attack, FittedAttack
+    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.arrays import Bools, Floats, Ints32, Ints64
+    from whosthere.data.traces import Traces
+    from whosthere.game.plan import Contest, Plan
+    from whosthere.game.rounds import Population
+    from whosthere.privacy.facts import Facts
+    from whosthere.privacy.publish import PublishedTable
+    from whosthere.privacy.release import Release
+
+ROUNDS_IN_BLOCK = 5
+"""How many rounds a task has, so that little is lost when it is interrupted."""
+_BLOCK, _CONTROL = "block", "control"
+# Of so few people, the same may be drawn twice by chance.
+_FEW = 500
+
+
+def set_aside(seed: int, n_people: int, n: int) -> Ints64:
+    """Return the rows of people who are in no release: an attacker has their traces instead."""
+    return np.sort(generator(seed, "set aside").permutation(n_people)[:n])
+
+
+@dataclass(frozen=True)
+class EverybodyGame(Game):
+    """Each round includes everybody with the chance `include`, except those who are set aside.
+
+    Asked are all of them who made at least `min_visits` visits. Attacks that score one person after
+    the other are made on the targets of the plan alone, who are some of them.
+    """
+
+    include: float = 0.9
+    min_visits: int = 1
+    name: ClassVar[str] = "everybody"
+
+    def __str__(self) -> str:
+        least = f", min_visits={self.min_visits}" if self.min_visits > 1 else ""
+        return f"{self.name}(include={self.include:g}{least})"
+
+    def group_size(self, n_people: int) -> int:
+        """Return how many of so many people to expect in a round."""
+        return max(round(self.include * n_people), 2)
+
+    def tasks(self, plan: Plan) -> tuple[Task, ...]:
+        tests = max(map(plan.releases_by, plan.attacks))
+        return tuple(
+            Task(number, scheme, what)
+            for what, rounds in ((_BLOCK, tests), (_CONTROL, plan.control_releases))
+            for number, scheme in product(range(ceil(rounds / ROUNDS_IN_BLOCK)), plan.schemes)
+        )
+
+    def rounds(self, population: Population, plan: Plan, task: Task) -> EverybodyRounds:
+        return EverybodyRounds(population, plan, task, self)
+
+    def tests(self, plan: Plan, task: Task, attack: Attack) -> range:
+        return _of_block(task, plan.releases_by(attack)) if task.what == _BLOCK else range(0)
+
+    def controls(self, plan: Plan, task: Task) -> range:
+        return _of_block(task, plan.control_releases) if task.what == _CONTROL else range(0)
+
+
+def _of_block(task: Task, n: int) -> range:
+    first = task.number * ROUNDS_IN_BLOCK
+    return range(first, max(min(first + ROUNDS_IN_BLOCK, n), first))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EverybodyRound(GameRound):
+    """One draw of the game; `included` says of each row of the traces whether that one is in.
+
+    In a control it is a coin, and who is in is another matter.
+    """
+
+    included: Bools
+
+    def labels_of(self, rows: Ints64) -> Bools:
+        return self.included[rows]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _EverybodyPlayer(Player):
+    """An attack that scores all who are asked at once: `score`, in the order of their `rows`."""
+
+    rows: Ints64
+    score: Callable[[GameRound], Floats]
+
+    def said(self, drawn: GameRound) -> Said:
+        scores = self.score(drawn)
+        places = np.searchsorted(self.rows, list(drawn.labels))
+        answers = {
+            person: Answer(float(scores[place]), 0.0)
+            for person, place in zip(drawn.labels, places, strict=True)
+        }
+        return Said(answers, scores)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _SamplePlayer(Player):
+    """An attack on the targets alone, prepared for groups of the size to expect."""
+
+    facts: tuple[Facts, ...]
+
+    def answers(self, drawn: GameRound) -> dict[int, Answer]:
+        each = zip(drawn.publication.releases, self.facts, strict=True)
+        releases = [_of_group(*one) for one in each]
+        return {person: one.score_tables(releases) for person, one in self.fitted.items()}
+
+
+def _of_group(release: Release, facts: Facts) -> Release:
+    """Return a release as if it were of a group of another, similar size."""
+    highest = facts.mechanism.alphabet(facts.most_count).highest
+    values = np.minimum(release.values, highest)
+    return replace(
+        release, values=np.where(release.values == WITHHELD, WITHHELD, values), facts=facts
+    )
+
+
+class EverybodyRounds(Rounds):
+    """Some rounds under a scheme."""
+
+    def __init__(self, population: Population, plan: Plan, task: Task, game: EverybodyGame) -> None:
+        super().__init__(population, plan, task)
+        self.game = game
+        self._optimum = lru_cache(maxsize=ROUNDS_IN_BLOCK)(self._optimal)
+
+    @cached_property
+    def tables(self) -> tuple[RoundTable, ...]:
+        return tuple(RoundTable(self, place) for place in range(len(self.task.scheme.tables)))
+
+    @cached_property
+    def reference_rows(self) -> Ints64:
+        """Rows of the people who are set aside."""
+        n = self.population.tested.n_users
+        return set_aside(self.plan.seed, n, self.plan.reference_size)
+
+    @cached_property
+    def people(self) -> Ints64:
+        """Rows of the people who may be in a round."""
+        return np.setdiff1d(np.arange(self.population.tested.n_users), self.reference_rows)
+
+    @cached_property
+    def everybody(self) -> Ints64:
+        visits = self.population.tested.visits_per_user()
+        return self.people[visits[self.people] >= self.game.min_visits]
+
+    def test(self, i: int) -> EverybodyRound:
+        return self._round("test", i)
+
+    def control(self, i: int) -> EverybodyRound:
+        """Publish a round, and toss a coin for everybody instead of telling who is in."""
+        drawn = self._round("control", i)
+        coins = self.rng("control coins", i).random(drawn.included.size) < 0.5
+        return replace(drawn, labels=self._labels(coins), included=coins)
+
+    def _round(self, role: str, i: int) -> EverybodyRound:
+        # Without the mechanism: the same groups meet every protection.
+        rng = self.rng(f"{role} group", i)
+        included = np.zeros(self.population.tested.n_users, np.bool_)
+        included[self.people] = rng.random(self.people.size) < self.game.include
+        made = self.published(role, i, np.flatnonzero(included), rng=rng)
+        return EverybodyRound(made, self._labels(included), (role, i), included=included)
+
+    def _labels(self, included: Bools) -> dict[int, bool]:
+        return {target: bool(included[target]) for target in self.plan.targets}
+
+    def players(self, contests: Iterable[Contest]) -> Iterator[Player]:
+        for contest in contests:
+            if isinstance(contest.attack, AttackOnEverybody):
+                yield self._on_everybody(contest, contest.attack)
+            else:
+                player = self._on_sample(contest)
+                if player.fitted:
+                    yield player
+
+    def _on_everybody(self, contest: Contest, attack: AttackOnEverybody) -> Player:
+        known = self._known(contest.setting.knowledge)
+        nobody = _Asked(self, -1)
+        auxiliary = [table.auxiliary(attack.uses) for table in nobody.tables]
+
+        def score(drawn: GameRound) -> Floats:
+            return attack.score_everybody_in(drawn.publication.releases, known, auxiliary)
+
+        return _EverybodyPlayer(contest, {}, rows=self.everybody, score=score)
+
+    def _on_sample(self, contest: Contest) -> Player:
+        fitted: dict[int, FittedAttack] = {}
+        for target in self.plan.targets:
+            with suppress(NotApplicableError):
+                fitted |= _Asked(self, target).player(contest).fitted
+        return _SamplePlayer(contest, fitted, facts=tuple(one.facts for one in self.tables))
+
+    def _known(self, rule: Knowledge) -> list[Traces]:
+        """Return what is known of all who are asked, over the cells of each table.
+
+        It is drawn as in the game of one target, over the regions and epochs of the traces.
+        """
+        finest = self.population.under(self.tables[0].layout.in_finest_cells).tested
+        asked = finest.select(self.everybody)
+        if rule != All():
+            known = (
+                rule.of(asked.trace(i), finest.epochs.n, _Asked(self, int(row)).rng("knowledge"))
+                for i, row in enumerate(self.everybody)
+            )
+            kept = [np.isin(asked.trace(i), one.certain) for i, one in enumerate(known)]
+            asked = asked.marked(np.concatenate(kept))
+        return [table.layout.all_at_once(asked) for table in self.tables]
+
+    def optima(self, drawn: Mapping[int, GameRound]) -> dict[int, dict[int, float | None]]:
+        found = {i: self.optimum_of_everybody(one) for i, one in drawn.items()}
+        places = np.searchsorted(self.everybody, self.plan.targets)
+        return {
+            i: dict(
+                zip(
+                    self.plan.targets,
+                    [None] * places.size if best is None else best[places].tolist(),
+                    strict=True,
+                )
+            )
+            for i, best in found.items()
+        }
+
+    def optimum_of_everybody(self, drawn: GameRound) -> Floats | None:
+        return self._optimum(drawn) if self.task.scheme.has_law else None
+
+    def _optimal(self, drawn: EverybodyRound) -> Floats:
+        out = self.people[~drawn.included[self.people]]
+        groups = []
+        for table in self.tables:
+            group = Group(table.traces, own(out, np.int64))
+            if table.mechanism.bounds_visits:
+                key = *self.task.scheme.key, drawn.key[1]
+                bounding = self.rng("would-be bounding", *key)
+                group = Group.all_of(table.mechanism.bound(group.traces, bounding))
+            groups.append(group)
+        scores = np.zeros(drawn.included.size)
+        scores[drawn.included], scores[out] = optimum_of_everybody(drawn.publication, groups)
+        return scores[self.everybody]
+
+    def checks(self) -> tuple[EverybodyChecks, ...]:
+        return tuple(EverybodyChecks(table, self.people) for table in self.tables)
+
+    def about(self, person: int) -> dict[str, Any]:
+        visits = self.population.tested.trace(person).size
+        classes = self.population.visit_classes
+        uniqueness = _Asked(self, person).tables[0].uniqueness()
+        return {"visits": rounded_up(visits, classes), "uniqueness": round(uniqueness, 1)}
+
+    def rng(self, role: str, *key: int | str) -> np.random.Generator:
+        return generator(self.plan.seed, self.game.name, role, *key)
+
+
+class _Asked(TargetRounds):
+    """One of those who are asked, and what an attacker of that one has; the rounds are everybody's.
+
+    Random numbers are those of the person in the game of one target.
+    """
+
+    def __init__(self, all_rounds: EverybodyRounds, person: int) -> None:
+        task = Task(person, all_rounds.task.scheme)
+        super().__init__(all_rounds.population, all_rounds.plan, task)
+        self._all_rounds = all_rounds
+
+    @cached_property
+    def pool(self) -> Ints64:
+        people = self._all_rounds.people
+        return np.asarray(people[people != self.target])
+
+    @property
+    def reference_rows(self) -> Ints64:
+        return self._all_rounds.reference_rows
+
+    def test(self, i: int) -> GameRound:
+        return self._all_rounds.test(i)
+
+    def player(self, contest: Contest) -> Player:
+        if contest.attack.uses & OF_ONE_RELEASE:
+            raise NotApplicableError(f"{contest.attack} is for the game of one target")
+        return super().player(contest)
+
+
+class EverybodyChecks(RoundChecks):
+    """The checks of the releases of one table: all of its cells are somebody's."""
+
+    def __init__(self, table: RoundTable, people: Ints64) -> None:
+        super().__init__(table)
+        self._people = people
+        self._by_size: dict[int, Tally] = {}
+
+    def see(self, drawn: GameRound) -> Seen:
+        made, counts = self._recounted(drawn)
+        fault = self._fault_of(drawn, made, counts)
+        if self.mechanism.has_law:
+            cells = independent_cells(made, self.mechanism)
+            tally = self._by_size.setdefault(made.release.facts.most_count, Tally())
+            tally.add(counts[cells], made.release.symbols.reshape(-1)[cells])
+        noise, used_twice = noise_of_cells(made, self.mechanism)
+        few = self._people.size < _FEW
+        number = None if few else number_of(made.group.rows, self.table.traces.n_users)
+        return Seen(fault or used_twice, noise, number)
+
+    def fault_of_control(self, drawn: GameRound) -> str | None:
+        made, counts = self._recounted(drawn)
+        return self._fault_of(None, made, counts)
+
+    def sums(self) -> list[float]:
+        each = [tally.sums(self.mechanism, most) for most, tally in self._by_size.items()]
+        added = [sum(parts) for parts in zip(*each, strict=True)]
+        # There is nobody whose cells are looked at apart from all others.
+        return [*added, *([0.0] * len(added) * (len(ROLES) - 1))]
+
+    def _fault_of(
+        self, claimed: GameRound | None, made: PublishedTable, counts: Ints32
+    ) -> str | None:
+        """Return the first thing that is wrong with a release, which may claim who is in."""
+        rows, everybody = made.group.rows, self.table.traces
+        is_in = np.zeros(everybody.n_users, np.bool_)
+        is_in[rows] = True
+        if isinstance(claimed, EverybodyRound) and not np.array_equal(is_in, claimed.included):
+            return "the label is not that of the group"
+        m = np.count_nonzero(is_in[self._people])
+        if not rows.size == m == made.release.group_size or made.group.everybody is not everybody:
+            return "the group is not as many different people of the pool as it should be"
+        return self._fault_of_counts(made, counts)
