@@ -37,10 +37,10 @@ from whosthere.game.leaks import (
 )
 from whosthere.game.plan import Contest, Plan, Setting
 from whosthere.game.scoring import tests_and_controls
-from whosthere.inference.everybody import mean_auc
 from whosthere.inference.measure import per_target
 from whosthere.inference.metrics import mean_over_targets
 from whosthere.inference.panel import Panel
+from whosthere.inference.risk import mean_of_people
 from whosthere.inference.vocabulary import OF_UTILITY, UTILITY
 from whosthere.privacy.scheme import Layout
 
@@ -320,7 +320,8 @@ def try_change(
     for before, changed in settings.items():
         name, several = str(changed), len(before.scheme.tables) > 1
         if isinstance(plan.game, EverybodyGame):
-            after = mean_auc(Panel.of(of_all, f"{ATTACK} in {changed}"), seed=plan.seed)
+            panel = Panel.of(of_all, f"{ATTACK} in {changed}")
+            after = mean_of_people(panel.people, 0)
         else:
             aucs = per_target(tests).filter(setting=name, attack=str(ATTACK))["auc"].to_numpy()
             after = mean_over_targets(aucs, unseen=(0.5, 1.0))

@@ -363,8 +363,8 @@ class _Case:
             # nothing that keeps a limit is accepted.
             if self.by_hand or (self.without_law and estimate_of(worst) <= limit.most):
                 return said
-            more = {"look": self.look, "everybody": self.everybody}
-            return f"{said} {reasons.what_would_help(worst, limit, **more)}"
+            more = reasons.what_would_help(worst, limit, look=self.look, everybody=self.everybody)
+            return f"{said} {more}"
         open_ = next((one for one in found if not _surely_within(one, limit)), None)
         if open_ is not None:
             return reasons.unknown(open_.attack, limit, open_)

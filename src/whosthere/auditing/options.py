@@ -79,8 +79,8 @@ class Block:
     knowledge
         What is known of the targets.
     attacks
-        Who attacks; by default knock-knock, zero-knowledge and likelihood-ratio, or the latter alone
-        where everybody is published.
+        Who attacks; by default knock-knock, zero-knowledge and likelihood-ratio, or the latter
+        alone where everybody is published.
     tables
         What is published together, such as ``("finest", "epochs=1d: round(to=5)")``; one table over
         the regions and epochs of the traces by default. A table without a mechanism takes each of
@@ -363,9 +363,9 @@ class AuditOptions:
 
     def _blocks(self, m: int | None = None) -> Iterator[Block]:
         """Return the blocks with what was left open: who attacks, and the size of the groups."""
-        usual = (STRONGEST,) if self.everybody else DEFAULT_ATTACKS
+        usual = tuple(map(Attack.parse, (STRONGEST,) if self.everybody else DEFAULT_ATTACKS))
         for block in self.blocks:
-            sizes = block.group_size if m is None else m
+            sizes = block.group_size if m is None else (m,)
             yield replace(block, attacks=block.attacks or usual, group_size=sizes)
 
     def releases_by_attack(self) -> dict[str, int]:

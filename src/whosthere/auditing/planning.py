@@ -44,7 +44,9 @@ def make_plan(options: AuditOptions, traces: Traces) -> Plan:
     population = Population.of(traces, first_epoch)
     reference_size = _reference_size(options, options.attacks, traces)
     asks_everybody = options.game_of_everybody
-    m = asks_everybody and asks_everybody.group_size(traces.n_users - reference_size)
+    m = None
+    if asks_everybody is not None:
+        m = asks_everybody.group_size(traces.n_users - reference_size)
     contests = options.contests(population.tested, m)
     attacks = tuple(dict.fromkeys(one.attack for one in contests))
     if asks_everybody is None:

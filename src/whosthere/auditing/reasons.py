@@ -67,9 +67,7 @@ def undecided(finding: Finding, limit: Limit) -> str:
     return f"{words} may be as high as {number(finding.at_most, limit)} (limit {limit.most:g})."
 
 
-def what_would_help(
-    finding: Finding, limit: Limit, *, look: Look, everybody: bool = False
-) -> str:
+def what_would_help(finding: Finding, limit: Limit, *, look: Look, everybody: bool = False) -> str:
     """Say how many targets would decide at the next look, if what was measured stays as it is.
 
     Where everybody is asked already, it is how many releases.

@@ -5,7 +5,8 @@ Only the table of single people stays in the house. All others say nothing of fe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import polars as pl
 
 from whosthere.data.cells import region_and_epoch
 from whosthere.data.floor import LEAST_PEOPLE, in_fives
-from whosthere.inference.named import named_at
+from whosthere.inference.naming import PRECISIONS, named
 from whosthere.inference.risk import PERCENTILES, by_group, risk_of_people, spread
 from whosthere.inference.vocabulary import CEILING
 
@@ -47,8 +48,9 @@ GROUPS |= {
     for end in ("", "_low", "_high")
 }
 """Columns of `groups.parquet`: the risk of groups of people, by what they are groups."""
-NAMED = _OF | {"precision": pl.Float64(), "prior": pl.Float64()} | _INTERVAL
-"""Columns of `named.parquet`: how many people would be named correctly at a precision."""
+NAMED = _OF | {"precision": pl.Float64()} | _INTERVAL
+"""Columns of `named.parquet`: how many people would be named correctly in a release if that share
+of the named must be right, and each person in question is in with a chance of 1/2."""
 
 _VISITS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 _FIFTHS = 5
@@ -66,7 +68,7 @@ class EverybodysRisk:
     named: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=NAMED))
 
     @classmethod
-    def of(cls, scores: Scores, groupings: Mapping[str, Sequence[str]], include: float) -> EverybodysRisk:
+    def of(cls, scores: Scores, groupings: Mapping[str, Sequence[str]]) -> EverybodysRisk:
         """Measure it; `groupings` name the group of each person, by what people are grouped."""
         found: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
         for (setting, attack), asked in scores.everybody.items():
@@ -77,7 +79,7 @@ class EverybodysRisk:
                 "people": risk_of_people(panel).with_columns(person=people),
                 "spread": _spread(panel),
                 "groups": _groups(panel, groupings),
-                "named": named_at(panel, include=include),
+                "named": _named(panel),
             }
             for name, table in each.items():
                 about = (pl.lit(setting).alias("setting"), pl.lit(attack).alias("attack"))
@@ -89,7 +91,7 @@ class EverybodysRisk:
         })  # fmt: skip
 
     def tables(self) -> dict[str, pl.DataFrame]:
-        """Return the tables by the names of their files; none where nobody but targets was asked."""
+        """Return the tables by the names of their files; none where only targets were asked."""
         if self.people.is_empty():
             return {}
         return {one.name: getattr(self, one.name) for one in fields(self)}
@@ -105,16 +107,16 @@ TABLES: dict[str, dict[str, Any]] = {
 
 
 def groupings_of(
-    tested: Traces, people: Ints64, m: int, given: Mapping[str, Sequence[str]] | None = None
+    tested: Traces, people: Ints64, m: int, given: pl.DataFrame | None = None
 ) -> dict[str, list[str]]:
     """Return the group of each of some people, given by their rows, by what they are grouped.
 
     That is how many visits they made, how unique these are, and where they made most; and what was
-    `given` of everybody.
+    `given` of everybody, a row each.
     """
     visits = tested.visits_per_user()[people]
     ends = [f"{first} to {next_ - 1}" if next_ - 1 > first else f"{first}"
-            for first, next_ in zip(_VISITS, _VISITS[1:], strict=False)]  # fmt: skip
+            for first, next_ in pairwise(_VISITS)]  # fmt: skip
     bands = np.array([*ends, f"{_VISITS[-1]} or more"])
     found = {"visits": bands[np.searchsorted(_VISITS, visits, "right") - 1].tolist()}
     fifths = np.minimum((_FIFTHS * _uniqueness(tested, people, m)).astype(int), _FIFTHS - 1)
@@ -122,8 +124,8 @@ def groupings_of(
     found["uniqueness"] = names[fifths].tolist()
     if len(tested.regions) > 1:
         found["region of most visits"] = _main_regions(tested, people)
-    for what, groups in (given or {}).items():
-        found[what] = [groups[row] for row in people.tolist()]
+    if given is not None:
+        found |= given[people].to_dict(as_series=False)
     return found
 
 
@@ -132,11 +134,15 @@ def _uniqueness(tested: Traces, people: Ints64, m: int) -> np.ndarray[Any, np.dt
     others = max(tested.n_users - 1, 1)
     visitors = tested.counts().reshape(-1).astype(np.float64)
     alone = np.maximum(1 - (visitors - 1) / others, 0.0) ** max(m - 1, 0)
-    return tested.sums(np.tile(alone, tested.heaviest), people) / np.maximum(tested.visits_per_user()[people], 1)
+    visits = np.maximum(tested.visits_per_user()[people], 1)
+    return tested.sums(np.tile(alone, tested.heaviest), people) / visits
 
 
 def _main_regions(tested: Traces, people: Ints64) -> list[str]:
-    """Return the region of most visits of each person, the first of equals; rare ones are others."""
+    """Return the region of most visits of each person, the first of equals.
+
+    All but the most common ones are others.
+    """
     n_regions = len(tested.regions)
     rows = np.repeat(np.arange(tested.n_users), tested.visits_per_user())
     region, _ = region_and_epoch(tested.cells, tested.epochs.n)
@@ -156,10 +162,14 @@ def _main_regions(tested: Traces, people: Ints64) -> list[str]:
 def _spread(panel: Panel) -> pl.DataFrame:
     """Return percentiles of both kinds of risk, of those that are about enough people."""
     enough = [q for q in PERCENTILES if (1 - q) * panel.n_people >= LEAST_PEOPLE]
-    both = [
-        spread(panel, risk).with_columns(metric=pl.lit(risk)) for risk in ("auc", "tpr")
-    ]
+    both = [spread(panel, risk).with_columns(metric=pl.lit(risk)) for risk in ("auc", "tpr")]
     return pl.concat(both).filter(pl.col("percentile").is_in(enough))
+
+
+def _named(panel: Panel) -> pl.DataFrame:
+    found = {precision: named(panel, precision) for precision in PRECISIONS}
+    rows = [(precision, one.value, one.low, one.high) for precision, one in found.items()]
+    return pl.DataFrame(rows, ("precision", *_INTERVAL), orient="row")
 
 
 def _groups(panel: Panel, groupings: Mapping[str, Sequence[str]]) -> pl.DataFrame:
@@ -169,4 +179,4 @@ def _groups(panel: Panel, groupings: Mapping[str, Sequence[str]]) -> pl.DataFram
     ]
     shown = pl.concat([one for one in tables if one.height], how="diagonal_relaxed")
     # Exact numbers of several ways to group would tell how many are in both.
-    return shown.with_columns(pl.col("people").map_elements(in_fives, return_dtype=pl.Int64))
+    return shown.with_columns(people=pl.Series(map(in_fives, shown["people"]), dtype=pl.Int64))

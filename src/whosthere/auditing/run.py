@@ -23,7 +23,7 @@ from whosthere.auditing.risk import EverybodysRisk, groupings_of
 from whosthere.auditing.series import series_of_setting
 from whosthere.auditing.store import KEPT, RunFolder, identity_of
 from whosthere.auditing.work import Job, ThisProcess, Workers
-from whosthere.data.reading.tables import read_groups_of_people
+from whosthere.data.reading.tables import read_attributes
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError
 from whosthere.game.everybody import EverybodyGame
@@ -155,7 +155,7 @@ class PreparedAudit:
         )
         everybody = EverybodysRisk()
         if isinstance(plan.game, EverybodyGame):
-            everybody = EverybodysRisk.of(scores, self._groupings, plan.game.include)
+            everybody = EverybodysRisk.of(scores, self._groupings)
         results = {"scores": tests, "control": controls, "targets": targets, **everybody.tables()}
         for name, table in results.items():
             folder.write_results(name, table)
@@ -230,7 +230,7 @@ def _groupings(
             problem = "groups of people (`by`) are compared only where everybody is asked"
             raise InputError(problem, fix="Ask for everybody (`everybody`), or leave it out")
         return {}
-    given = None if by is None else read_groups_of_people(by, users)
+    given = None if by is None else read_attributes(by, users).groups
     asked = plan.game.rounds(people, plan, plan.tasks[0]).everybody
     m = max(one.group_size for one in plan.schemes)
     return groupings_of(people.tested, asked, m, given)

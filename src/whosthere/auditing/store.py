@@ -208,12 +208,13 @@ class RunFolder:
         settings, targets = manifest["settings"], manifest["plan"]["targets"]
         order = {row: i for i, row in enumerate(targets)}
 
-        def place(path: Path) -> tuple[str, int, int]:
+        def place_of(path: Path) -> tuple[str, int, int]:
             what, number, _, scheme = path.stem.split("-")
-            return what, order.get(int(number), -1) if what == "target" else int(number), int(scheme)
+            place = order.get(int(number), -1) if what == "target" else int(number)
+            return what, place, int(scheme)
 
         found = (self.path / "tasks").glob("*-*-scheme-*.parquet")
-        paths = sorted((one for one in found if place(one)[1] >= 0), key=place)
+        paths = sorted((one for one in found if place_of(one)[1] >= 0), key=place_of)
         tests, controls = by_setting([one["setting"] for one in settings], map(_read_task, paths))
         schemes = [*dict.fromkeys((one["mechanism"], one["group_size"]) for one in settings)]
         named = {
@@ -223,7 +224,7 @@ class RunFolder:
             )
             for one in settings
         }
-        everybody = [place for path in paths if (place := _of_everybody(path)).exists()]
+        everybody = [one for path in paths if (one := _of_everybody(path)).exists()]
         return Scores(tests, controls, _panels(named, everybody)), len(paths)
 
     def write_results(self, name: str, table: pl.DataFrame) -> None:
@@ -270,7 +271,9 @@ class PanelFiles:
 
     def _panel(self, *, control: bool) -> Panel:
         own = (path for path in self.paths if path.name.startswith(CONTROL) == control)
-        return Panel.of((_columns(one, "release", "label", self.column) for one in own), self.column)
+        return Panel.of(
+            (_columns(one, "release", "label", self.column) for one in own), self.column
+        )
 
 
 def _panels(

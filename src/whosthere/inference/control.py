@@ -107,7 +107,7 @@ def above_ceiling_by_rounds(
             right.append(np.where(ahead == 0, coins, ahead) > 0)
         margins.append(float(np.mean(right[0] & ~right[1]) - np.mean(right[1] & ~right[0])))
     mean, n = float(np.mean(margins)) if margins else 0.0, len(margins)
-    if n < 2:  # noqa: PLR2004 - one number has no spread
+    if n < 2:
         return Estimate(mean, -1.0, 1.0)
     reach = -float(stdtrit(n - 1, FALSE_ALARMS / n_controls)) * float(np.std(margins, ddof=1))
     return Estimate(mean, mean - reach / math.sqrt(n), 1.0)

@@ -109,8 +109,7 @@ def per_target(tests: pl.DataFrame) -> pl.DataFrame:
         .sort("target")
         .with_columns(auc=measured.aucs, accuracy=measured.accuracies)
         for measured in (
-            Measured(rows, 0)
-            for rows in by_setting_and_attack(tests.drop_nulls("score")).values()
+            Measured(rows, 0) for rows in by_setting_and_attack(tests.drop_nulls("score")).values()
         )
     ]
     return pl.concat(parts) if parts else pl.DataFrame()

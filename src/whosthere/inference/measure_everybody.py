@@ -18,7 +18,7 @@ from whosthere.inference.everybody import everybody_findings
 from whosthere.inference.looks import FIRST_LOOK, Errors, Look
 from whosthere.inference.measure import Measured, by_setting_and_attack, checked
 from whosthere.inference.panel import Panel
-from whosthere.inference.scores import RELEASES_FOR_UTILITY, RULED_OUT, Scores
+from whosthere.inference.scores import RULED_OUT, Scores
 from whosthere.inference.vocabulary import (
     CEILING,
     CONTROL,
@@ -70,7 +70,7 @@ def measure_everybody(
         shared = min((n for name, n in rounds.items() if is_judged(name)), default=0)
         best = _panel(scores, setting, CEILING, own) if setting in has_ceiling else None
         ruled_out = 0
-        for attack, rows in own.items():
+        for attack in own:
             if attack == CEILING and best is None:
                 continue
             panel = best if attack == CEILING else _panel(scores, setting, attack, own)
@@ -108,9 +108,7 @@ def measure_everybody(
     return found
 
 
-def _panel(
-    scores: Scores, setting: str, attack: str, own: Mapping[str, pl.DataFrame]
-) -> Panel:
+def _panel(scores: Scores, setting: str, attack: str, own: Mapping[str, pl.DataFrame]) -> Panel:
     asked = scores.everybody.get((setting, attack))
     return _of_targets(own[attack]) if asked is None else asked.tests()
 
@@ -119,7 +117,8 @@ def _of_targets(rows: pl.DataFrame) -> Panel:
     """Return the scores of targets, who are all asked in the same rounds."""
     # The scores of an attack with its own threshold for each person are counted from there.
     shifted = rows.sort("release", "target").select(
-        "label", score=pl.col("calibrated").fill_nan(None).fill_null(pl.col("score") - pl.col("threshold"))
+        "label",
+        score=pl.col("calibrated").fill_nan(None).fill_null(pl.col("score") - pl.col("threshold")),
     )
     n = rows["target"].n_unique()
     labels = shifted["label"].to_numpy().reshape(-1, n)
@@ -138,8 +137,8 @@ def _control(
     panel = _of_targets(parts[key]) if asked is None else asked.controls()
     n_rounds, n_people = panel.scores.shape
     rounds = np.repeat(np.arange(n_rounds), n_people)
-    tossed = panel.scores.ravel(), panel.labels.ravel()
-    estimate = control.control_auc(*tossed, rounds, n_controls=n_controls)
+    said = panel.scores.ravel().astype(np.float64)
+    estimate = control.control_auc(said, panel.labels.ravel(), rounds, n_controls=n_controls)
     note = f"99 % interval for all {n_controls} controls together"
     return _finding(like, CONTROL, replace(estimate, note=note))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from whosthere.inference.vocabulary import RATES
 from whosthere.kernels import compare_rounds, count_scores, in_parts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import polars as pl
+
     from whosthere.arrays import Bools, Floats, Floats32, Ints32, Ints64
 
 FINDS = "tpr_at_fpr_1pct"
@@ -42,6 +46,21 @@ class Panel:
             raise InputError("scores must be there, and finite", fix="Ruled out is a score of -1e9")
         if self.labels.all() or not self.labels.any():
             raise InputError("there must be people both in and not in the rounds")
+
+    @classmethod
+    def of(cls, frames: Iterable[pl.DataFrame], column: str) -> Self:
+        """Put together what a column says of people in rounds, with `release` and `label` beside.
+
+        Rounds of which it says nothing are left out.
+        """
+        scores, labels = [], []
+        for frame in frames:
+            if column in frame.columns:
+                rows = frame.drop_nulls(column)
+                n_rounds = rows["release"].n_unique()
+                scores.append(rows[column].to_numpy().reshape(n_rounds, -1))
+                labels.append(rows["label"].to_numpy().reshape(n_rounds, -1))
+        return cls(np.concatenate(scores), np.concatenate(labels))
 
     @property
     def n_people(self) -> int:
