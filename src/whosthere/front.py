@@ -218,7 +218,7 @@ def audit(
 def recommend(
     traces: TracesLike,
     *,
-    group_size: int,
+    group_size: int | None = None,
     families: str | Sequence[str] = DEFAULT_FAMILIES,
     coarsen: str | Sequence[str] = (),
     policy: PolicyLike = None,
@@ -244,6 +244,8 @@ def recommend(
     out
         Folder to keep all trials in, so that an interrupted search resumes; by default nothing is
         kept but the result.
+    everybody, include
+        As for `audit`; no group size is given then.
     weeks, every, turnover
         As for `audit`, with one number of weeks, which what is recommended lasts.
     traces, group_size, attacks, knowledge, policy, targets, min_visits, releases, releases_of
@@ -575,6 +577,8 @@ def rounds(
         Whether to return the control rounds instead of the test rounds.
     traces, mechanisms, tables, group_size, attacks, knowledge, groups, plan, weeks, every, turnover
         As for `audit`.
+    everybody, include
+        Not for this: it is about one target after the other.
     scale, targets, users, min_visits, releases, releases_of, control_releases, reference_size
         As for `audit`.
     past_releases, test_from, seed

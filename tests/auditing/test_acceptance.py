@@ -81,7 +81,7 @@ def test_what_was_accepted_says_by_which_audit_policy_and_date(folder, accepted,
             r"did not try suppress\(k=49\), m=20, but suppress\(k=50\), m=20 and",
         ),
         (SAFE, M - 1, r"did not try suppress\(k=50\), m=19"),
-        (SAFE, None, "A group of everybody cannot be audited yet"),
+        (SAFE, None, "audit of groups, and this would be of all"),
     ],
 )
 def test_anything_else_is_refused(accepted, traces, mechanism, group_size, message):
@@ -94,7 +94,7 @@ def test_other_traces_are_refused(accepted, traces):
     with pytest.raises(InputError, match="is an audit of other traces"):
         wt.publish(others, SAFE, group_size=M, audit=accepted)
     everybody = wt.Traces.load(traces)
-    with pytest.raises(InputError, match=r"of all .* A group of everybody cannot be audited yet"):
+    with pytest.raises(InputError, match="of groups, and this would be of all"):
         wt.publish(everybody, SAFE, group_size=everybody.n_users, audit=accepted)
 
 
@@ -152,7 +152,9 @@ def test_without_an_audit_there_is_a_warning(traces):
         made = wt.publish(traces, SAFE, group_size=M)
     assert made.release.audited is None
     assert "not audited" in made.release._repr_html_()
-    with pytest.warns(NotAuditedWarning, match="A group of everybody cannot be audited yet"):
+    with pytest.warns(
+        NotAuditedWarning, match="Make an audit of everybody"
+    ):
         wt.publish(traces, SAFE)
     # A release with a seed is a trial anyway.
     wt.publish(traces, SAFE, group_size=M, seed=1)
@@ -180,7 +182,7 @@ def test_on_the_command_line(folder, tmp_path, capsys, monkeypatch):
     assert "error: run: did not accept raw, m=20" in err
     code, _, err = run("-M", SAFE, "--audit", "run")
     assert code == 2
-    assert "Publish fewer people (--group-size)" in err
+    assert "Publish as many people as were audited (--group-size), or make an audit" in err
     code, out, _ = run("-M", SAFE, "-m", str(M))
     assert code == 0
     assert "Warning: this release was not audited" in out

@@ -68,7 +68,8 @@ class TestBlock:
 
     def test_the_usual_attacks_know_all(self):
         block = Block("raw", 10)
-        assert tuple(map(str, block.attacks)) == DEFAULT_ATTACKS
+        assert block.attacks is None
+        assert tuple(map(str, AuditOptions((block,)).attacks)) == DEFAULT_ATTACKS
         assert block.knowledge == (All(),)
 
     @pytest.mark.parametrize("size", [1, 0, -3, 2.5, True, "ten", "10"])

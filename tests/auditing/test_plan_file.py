@@ -72,7 +72,7 @@ def test_keys_at_the_top_are_defaults_of_every_block(read):
 def test_what_is_left_out_has_its_default(read):
     options = read('[[blocks]]\nmechanisms = "raw"\ngroup_size = 8\n')
     assert options == AuditOptions.of(mechanisms="raw", group_size=8)
-    assert tuple(map(str, options.blocks[0].attacks)) == DEFAULT_ATTACKS
+    assert tuple(map(str, options.attacks)) == DEFAULT_ATTACKS
 
 
 def test_an_empty_file_leaves_everything_to_the_options(read):

@@ -13,11 +13,13 @@ from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.auditing import manifest, store
 from whosthere.auditing.manifest import LOCK, json_object, only_one, write_json
 from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.risk import TABLES
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.store import FORMAT_VERSION, RunFolder, identity_of
 from whosthere.auditing.work import ThisProcess
 from whosthere.errors import FileError
 from whosthere.game.plan import Contest, Plan, Setting
+from whosthere.game.scoring import TaskScores
 from whosthere.inference.looks import Look
 from whosthere.inference.scores import SCHEMA
 from whosthere.privacy.mechanism import Mechanism
@@ -93,7 +95,7 @@ def task_scores(task, score=0.0):
         {**common, "release": 1, "label": False, "control": False},
         {**common, "release": 0, "label": True, "control": True},
     ]
-    return pl.DataFrame(rows, schema=SCHEMA)
+    return TaskScores(pl.DataFrame(rows, schema=SCHEMA))
 
 
 class TestManifest:
@@ -380,8 +382,8 @@ class TestTasks:
         half.write_bytes(whole.read_bytes()[:50])
         whole.unlink()
         assert begun.finished(PLAN) == set()
-        tests, controls = begun.collect(PLAN)
-        assert (tests.height, controls.height) == (0, 0)
+        kept = begun.collect(PLAN)
+        assert (kept.tests.height, kept.controls.height) == (0, 0)
 
     def test_order_of_writing_leaves_no_trace(self, tmp_path):
         collected = []
@@ -394,12 +396,14 @@ class TestTasks:
                 folder.write_task(PLAN, task, task_scores(task, score=task.number))
             collected.append(folder.collect(PLAN))
         for other in collected[1:]:
-            assert all(a.equals(b) for a, b in zip(collected[0], other, strict=True))
+            assert collected[0].tests.equals(other.tests)
+            assert collected[0].controls.equals(other.controls)
 
     def test_tests_and_controls_are_kept_apart(self, begun):
         for task in PLAN.tasks:
             begun.write_task(PLAN, task, task_scores(task))
-        tests, controls = begun.collect(PLAN)
+        kept = begun.collect(PLAN)
+        tests, controls = kept.tests, kept.controls
         assert tests.height == 2 * len(PLAN.tasks)
         assert controls.height == len(PLAN.tasks)
         assert tests.columns == controls.columns == list(SCHEMA)[:-1]
@@ -410,7 +414,7 @@ class TestTasks:
         task = PLAN.tasks[0]
         for score in (1.0, 2.0):
             begun.write_task(PLAN, task, task_scores(task, score))
-        assert begun.collect(PLAN)[0]["score"].to_list() == [2.0, 2.0]
+        assert begun.collect(PLAN).tests["score"].to_list() == [2.0, 2.0]
 
 
 class TestRun:
@@ -436,7 +440,7 @@ class TestRun:
         assert controls.columns == result.scores.columns
         assert controls.height == result.n_tasks * result.plan["control_releases"]
         kept = {path.name for path in out.iterdir()} - {"tasks", LOCK}
-        assert kept | {store.KEPT} == set(store.RESULTS)
+        assert kept | {store.KEPT} == set(store.RESULTS) - {f"{one}.parquet" for one in TABLES}
 
     def test_what_is_done_is_not_done_again(self, small, tmp_path):
         out = tmp_path / "run"

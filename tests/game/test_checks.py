@@ -437,7 +437,7 @@ def test_a_target_who_is_in_and_ruled_out_is_a_fault(city, monkeypatch):
 def test_tallies_count_few_pairs_and_many_alike(rng, monkeypatch, largest):
     monkeypatch.setattr(checks, "_MANY", 500)
     parts = [rng.integers(0, largest, (2, 300), np.int32) for _ in range(5)]
-    tally = checks._Tally()
+    tally = checks.Tally()
     for true, published in parts:
         tally.add(true, published)
     seen, times = np.unique(np.concatenate(parts, axis=1), axis=1, return_counts=True)

@@ -115,10 +115,10 @@ def two_attacks():
 def test_threads_of_libraries_do_not_wait_busily(monkeypatch):
     """They took five times as long as the measuring itself."""
     alone = []
-    part = measure_module._by_setting_and_attack
+    part = measure_module.by_setting_and_attack
     monkeypatch.setattr(
         measure_module,
-        "_by_setting_and_attack",
+        "by_setting_and_attack",
         lambda rows: [alone.append(threads._alone.get()), part(rows)][1],
     )
     measured(scores("same", same))

@@ -93,7 +93,7 @@ class Block:
     mechanisms: tuple[Mechanism, ...]
     group_size: tuple[int, ...]
     knowledge: tuple[Knowledge, ...]
-    attacks: tuple[Attack, ...]
+    attacks: tuple[Attack, ...] | None
     tables: tuple[WrittenTable, ...]
     weeks: tuple[int, ...]
 
@@ -102,13 +102,16 @@ class Block:
         mechanisms: OneOrMore[Mechanism | str] = (),
         group_size: OneOrMore[int] = (),
         knowledge: OneOrMore[Knowledge | str] = "all",
-        attacks: OneOrMore[Attack | str] = (),
+        attacks: OneOrMore[Attack | str] | None = None,
         *,
         tables: OneOrMore[TableScheme | str] = (),
         weeks: OneOrMore[int] = (),
     ) -> None:
         given = (mechanisms, group_size, knowledge, attacks, tables, weeks)
         for (name, kind), chosen in zip(IN_BLOCKS.items(), given, strict=True):
+            if chosen is None:
+                object.__setattr__(self, name, None)
+                continue
             values = [kind.read(one) for one in several(chosen)]
             if name == "mechanisms":
                 refuse_two_of_a_name(cast("list[Mechanism]", values))
@@ -117,7 +120,7 @@ class Block:
             object.__setattr__(self, name, tuple(kept))
 
     def contests(self, traces: Traces | None = None, every: timedelta = WEEK) -> Iterator[Contest]:
-        """Return what is measured, in order.
+        """Return what is measured, in order; it must be chosen who attacks.
 
         Traces tell which cells tables have, and `every` which time one of a series of tables has.
         """
@@ -147,7 +150,7 @@ class Block:
                 for one, layout in zip(written, layouts, strict=True)
             )
             scheme = Scheme(tuple(tables), m)
-            for attack in self.attacks:
+            for attack in self.attacks or ():
                 yield Contest(Setting(scheme, knowledge), attack)
 
 
@@ -359,14 +362,15 @@ class AuditOptions:
     @property
     def attacks(self) -> tuple[Attack, ...]:
         """Who attacks in some block, each once."""
-        return tuple(dict.fromkeys(one for block in self._blocks() for one in block.attacks))
+        return tuple(dict.fromkeys(one for block in self._blocks() for one in block.attacks or ()))
 
     def _blocks(self, m: int | None = None) -> Iterator[Block]:
         """Return the blocks with what was left open: who attacks, and the size of the groups."""
         usual = tuple(map(Attack.parse, (STRONGEST,) if self.everybody else DEFAULT_ATTACKS))
         for block in self.blocks:
             sizes = block.group_size if m is None else (m,)
-            yield replace(block, attacks=block.attacks or usual, group_size=sizes)
+            attacks = usual if block.attacks is None else block.attacks
+            yield replace(block, attacks=attacks, group_size=sizes)
 
     def releases_by_attack(self) -> dict[str, int]:
         """Return how many test releases each attack scores, by its spec.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def recommend(
     traces: list[Path],
     *,
-    group_size: int,
+    group_size: int | None = None,
     family: list[str] | None = None,
     coarsen: list[str] | None = None,
     check_all: bool = False,
@@ -51,7 +51,8 @@ def recommend(
     running at that moment: the same command resumes the search.
 
     Example: `whosthere recommend traces.parquet --group-size 1000 --seed 1 --out search
-    --report choice.html`, or `whosthere recommend records/ -m 1000`
+    --report choice.html`, or `whosthere recommend records/ -m 1000`, or, where all customers are
+    counted, `whosthere recommend records/ --everybody`
     """
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.policy import Policy

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from whosthere.adversary.attacks import Answer, Attack
 from whosthere.adversary.knowledge import All, Knowledge
+from whosthere.errors import InputError
 from whosthere.game.plan import Contest, Plan, Setting
 from whosthere.game.rounds import GameRound, Player, Population
-from whosthere.game.target import TargetRounds
+from whosthere.game.target import TargetGame, TargetRounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -66,6 +67,9 @@ class Round:
 
 def rounds_of(traces: Traces, plan: Plan, *, control: bool = False) -> Iterator[Round]:
     """Return all test rounds of a plan, or all control rounds, target by target."""
+    if not isinstance(plan.game, TargetGame):
+        problem = "rounds one by one are those of a target, and everybody is asked (`everybody`)"
+        raise InputError(problem, fix="Give a group size (`group_size`)")
     population = Population.of(traces, plan.first_epoch)
     for task in plan.tasks:
         rounds = TargetRounds(population, plan, task)
