@@ -77,28 +77,32 @@ def tpr_at_fpr(curves: Curves, fpr: float, errors: Errors = FIRST_ERRORS) -> Est
 
     The interval counts that the threshold is from the same scores: where a round has more false
     alarms, the threshold rises by as much as the slope of the curve says. Where many scores are
-    equal, the curve has a step instead; if the threshold may be below it, so is the upper end.
+    equal, the curve has a step instead; the interval goes on to there if the threshold may.
     """
     if curves.n_out * fpr < FEWEST_ALARMS:
         needed = f"{FEWEST_ALARMS / fpr:,.0f} OUT scores are needed"
         return Estimate(None, None, None, f"not resolvable with {curves.n_out:,}: {needed}")
-    place, (out, _) = curves.place(fpr), curves.above
+    place, out = curves.place(fpr), np.append(curves.above[0], 0.0)
     before = float(out[place - 1]) if place else 1.0
-    is_step = before - out[place] > max(_STEP * fpr, 1.5 / curves.n_out)
-    tail = min(TAIL, errors.low, errors.high)
-    by_round, by_group = (one[:, 0] for one in curves.left_out)
-    reach = reaches(by_round, by_group, tail)
-    if not is_step:
-        slope = _slope(curves, curves.place(fpr * _AROUND), curves.place(fpr / _AROUND))
-    elif out[place] + reach[place] > fpr:
-        slope = _slope(curves, place, curves.place(fpr / _AROUND))
-    else:
-        slope = 0.0
+    large = max(_STEP * fpr, 1.5 / curves.n_out)
+    step_below, step_above = before - out[place] > large, out[place] - out[place + 1] > large
+    slope = _slope(
+        curves,
+        place if step_below else curves.place(fpr * _AROUND),
+        place if step_above else curves.place(fpr / _AROUND),
+    )
     found = _share_found(curves, place, slope, errors)
-    if not (is_step and place and before - reach[place - 1] <= fpr) or found.high is None:
+    by_round, by_group = (one[:, 0] for one in curves.left_out)
+    reach = reaches(by_round, by_group, min(TAIL, errors.low, errors.high))
+    if found.low is None:
         return found
-    more = _share_found(curves, place - 1, 0.0, errors)
-    return replace(found, high=more.high, high_to_decide=more.high_to_decide)
+    if step_below and place and before - reach[place - 1] <= fpr:
+        more = _share_found(curves, place - 1, 0.0, errors)
+        found = replace(found, high=more.high, high_to_decide=more.high_to_decide)
+    if step_above and place < reach.size - 1 and out[place] + reach[place] > fpr:
+        less = _share_found(curves, place + 1, 0.0, errors)
+        found = replace(found, low=less.low, low_to_decide=less.low_to_decide)
+    return found
 
 
 def _slope(curves: Curves, first: int, last: int) -> float:

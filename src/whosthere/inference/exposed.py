@@ -51,16 +51,15 @@ _CLOSE = frozen([-1, 0, 1], np.float64)
 # of a drop keeps false rejections of the true share at 2.5 %.
 _LEEWAY = 0.75
 # More different numbers of releases than these are put together where they are about alike.
-_MOST_KINDS, _ALIKE = 12, 1.15
+_MOST_KINDS, _ALIKE = 6, 1.15
 
 
 def share_exposed(
     aucs: ArrayLike,
-    n_in: ArrayLike,
-    n_out: ArrayLike,
+    n_in: int,
+    n_out: int,
     limit: float = 0.9,
     *,
-    effective: float | None = None,
     errors: Errors = FIRST_ERRORS,
 ) -> Estimate:
     """Return the share of people whose true AUC is `limit` or more.
@@ -74,20 +73,15 @@ def share_exposed(
     in some IN releases and not at all in the others, an AUC of 0.88), the lower end was above the
     true share of 0 in 24 % of simulations with 10 + 10 releases, and in 2 % with 50 + 50.
 
-    `aucs` are measured, shape (n_targets,), over `n_in` IN and `n_out` OUT releases each, which may
-    be different numbers. They tell as much as `effective` people do whose measurements do not
-    depend on one another, by default as all.
+    `aucs` are measured, shape (n_targets,), over `n_in` IN and `n_out` OUT releases each.
     """
-    people = Mixture.of_aucs(aucs, n_in, n_out, limit, effective=effective)
+    people = Mixture.of_aucs(aucs, n_in, n_out, limit)
     found = people.share(errors)
     least, most = _exact(found.value or 0.0, people.n, TAIL)
     if (found.high or 0.0) - (found.low or 0.0) <= 1.5 * (most - least):
         return found
-    each = " and ".join(
-        f"{np.median(np.asarray(n)):.0f} {what}" for n, what in ((n_in, "IN"), (n_out, "OUT"))
-    )
     note = (
-        f"wide because each AUC rests on only {each} releases; "
+        f"wide because each AUC rests on only {n_in} IN and {n_out} OUT releases; "
         "more releases would help more than more targets"
     )
     return replace(found, note=note)
@@ -95,11 +89,10 @@ def share_exposed(
 
 def risk_percentile(
     aucs: ArrayLike,
-    n_in: ArrayLike,
-    n_out: ArrayLike,
+    n_in: int,
+    n_out: int,
     q: float,
     *,
-    effective: float | None = None,
     errors: Errors = FIRST_ERRORS,
 ) -> Estimate:
     """Return the true AUC that a share `q` of people do not exceed.
@@ -109,8 +102,7 @@ def risk_percentile(
     few targets, as many people as make up the share 1 - q may all have been missed: the upper end
     is then 1, and a note says how many targets are needed. Arguments are as for `share_exposed`.
     """
-    people = Mixture.of_aucs(aucs, n_in, n_out, effective=effective)
-    return people.percentile(q, errors)
+    return Mixture.of_aucs(aucs, n_in, n_out).percentile(q, errors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +130,11 @@ class Mixture:
         *,
         effective: float | None = None,
     ) -> Mixture:
-        """Return people by their measured AUCs; arguments are as for `share_exposed`."""
+        """Return people by their measured AUCs, over so many releases, which may differ.
+
+        They tell as much as `effective` people do whose measurements do not depend on one another,
+        by default as all.
+        """
         close = np.array([]) if limit is None else ndtr(ndtri(limit) + _CLOSE * _BLUR)
         grid = np.union1d(_TRUE_AUCS, close)
         measured = np.asarray(aucs, np.float64)
@@ -242,14 +238,14 @@ def _kinds(
 ) -> tuple[list[tuple[int, int]], NDArray[np.intp]]:
     """Return a few kinds of people by how many IN and OUT releases they have, and each one's kind.
 
-    Numbers whose smaller one is about the same make one kind: the noise depends on it most.
+    The noise is the same if IN and OUT change places. Of very different people, those with about
+    the same smaller number make one kind, with the usual number in all.
     """
     fewer, more = (np.broadcast_to(some(n_in, n_out), (n,)) for some in (np.minimum, np.maximum))
     pairs, place = np.unique(np.stack([fewer, more]), axis=1, return_inverse=True)
     if pairs.shape[1] > _MOST_KINDS:
-        _, place = np.unique(np.rint(np.log(fewer) / math.log(_ALIKE)), return_inverse=True)
-        sums = np.stack([np.bincount(place, weights) for weights in (fewer, more)])
-        pairs = np.rint(sums / np.bincount(place)).astype(np.int64)
+        steps, place = np.unique(np.rint(np.log(fewer) / math.log(_ALIKE)), return_inverse=True)
+        pairs = np.rint(np.stack([_ALIKE**steps, (fewer + more).mean() - _ALIKE**steps]))
     return [(int(a), int(b)) for a, b in pairs.T], place
 
 

@@ -162,6 +162,8 @@ class People:
         noise of each person's own AUC explains.
         """
         own = self.measured[self.has_auc, 4]
+        if not own.size:
+            return 1.0
         between = float(variance(self.mean(0)[1]))
         return min(float(own.mean()) / own.size / between, 1.0) if between > 0 else 1.0
 

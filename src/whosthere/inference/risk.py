@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from whosthere.inference.exposed import Mixture, risk_percentile, share_exposed
+from whosthere.inference.exposed import Mixture
 from whosthere.inference.intervals import of_share
 from whosthere.inference.looks import FIRST_ERRORS, Errors
 from whosthere.inference.metrics import Estimate
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from whosthere.arrays import Bools, Floats, Ints32, Ints64
+    from whosthere.arrays import Bools, Ints32
     from whosthere.inference.panel import Panel, People
 
 Risk: TypeAlias = Literal["auc", "tpr"]
 """A person's AUC, or how often they are found by the threshold of 1 % false alarms for all."""
+RISKS: tuple[Risk, ...] = ("auc", "tpr")
 PERCENTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 OTHERS = "others"
 # The law of the noise is not known exactly, so more people than these do not narrow an interval.
@@ -40,11 +41,12 @@ def risk_of_people(panel: Panel) -> pl.DataFrame:
     `expected_auc` and `expected_tpr` are what to expect of the person, given all others too.
     """
     people = panel.people
-    n_in, has_auc, was_in = people.n_in, people.has_auc, people.n_in > 0
-    auc, tpr = np.full((2, panel.n_people), np.nan)
-    if has_auc.any():
-        auc[has_auc] = Mixture.of_aucs(*_aucs(people, has_auc)).expected
-    tpr[was_in] = Mixture.of_rates(people.found[was_in], n_in[was_in]).expected
+    n_in, was_in = people.n_in, people.n_in > 0
+    expected = {risk: np.full(panel.n_people, np.nan) for risk in RISKS}
+    for risk, values in expected.items():
+        known = has_risk(people, risk)
+        if known.any():
+            values[known] = mixture(people, risk).expected
     measured = np.where(was_in, people.found / np.maximum(n_in, 1), np.nan)
     columns = {
         "person": np.arange(panel.n_people, dtype=np.int32),
@@ -52,10 +54,26 @@ def risk_of_people(panel: Panel) -> pl.DataFrame:
         "rounds_out": (people.n_rounds - n_in).astype(np.int32),
         "auc": people.measured[:, 0],
         "tpr": measured,
-        "expected_auc": auc,
-        "expected_tpr": tpr,
-    }
+    } | {f"expected_{risk}": values for risk, values in expected.items()}
     return pl.DataFrame(columns).fill_nan(None)
+
+
+def has_risk(people: People, risk: Risk) -> Bools:
+    """Tell whose risk was measured: who was in a round, and for an AUC also out of one."""
+    return people.has_auc if risk == "auc" else people.n_in > 0
+
+
+def mixture(
+    people: People, risk: Risk = "auc", limit: float | None = None, of: Bools | None = None
+) -> Mixture:
+    """Return people, all or some, by what was measured of them; none may be without it."""
+    some = has_risk(people, risk) if of is None else of
+    n_in, n_out = people.n_in[some], people.n_rounds - people.n_in[some]
+    effective = min(some.sum() * people.independence, _MOST_EFFECTIVE)
+    if risk == "auc":
+        aucs = people.measured[some, 0]
+        return Mixture.of_aucs(aucs, n_in, n_out, limit, effective=effective)
+    return Mixture.of_rates(people.found[some], n_in, limit, effective=effective)
 
 
 def share_above(
@@ -67,28 +85,16 @@ def share_above(
     errors: Errors = FIRST_ERRORS,
 ) -> Estimate:
     """Return the share of people, of all or some, whose true risk is `limit` or more."""
-    some, effective = _who(people, risk, of)
-    if not some.any():
-        return NOBODY
-    if risk == "auc":
-        aucs = _aucs(people, some)
-        return share_exposed(*aucs, limit, effective=effective, errors=errors)
-    rates = people.found[some], people.n_in[some]
-    return Mixture.of_rates(*rates, limit, effective=effective).share(errors)
+    some = has_risk(people, risk) & (True if of is None else of)
+    return mixture(people, risk, limit, some).share(errors) if some.any() else NOBODY
 
 
 def percentile(
     people: People, q: float, *, risk: Risk = "auc", errors: Errors = FIRST_ERRORS
 ) -> Estimate:
     """Return the true risk that a share `q` of people do not exceed."""
-    some, effective = _who(people, risk, None)
-    if not some.any():
-        return NOBODY
-    if risk == "auc":
-        aucs = _aucs(people, some)
-        return risk_percentile(*aucs, q, effective=effective, errors=errors)
-    rates = people.found[some], people.n_in[some]
-    return Mixture.of_rates(*rates, effective=effective).percentile(q, errors)
+    some = has_risk(people, risk)
+    return mixture(people, risk).percentile(q, errors) if some.any() else NOBODY
 
 
 def mean_of_people(
@@ -105,10 +111,10 @@ def mean_of_people(
 
 def spread(panel: Panel, risk: Risk = "auc") -> pl.DataFrame:
     """Return percentiles of the true risk of people, with 95 % intervals."""
-    found = [(q, percentile(panel.people, q, risk=risk)) for q in PERCENTILES]
-    rows = [{"percentile": q, "value": one.value, "low": one.low, "high": one.high}
-            for q, one in found]  # fmt: skip
-    return pl.DataFrame(rows)
+    people = mixture(panel.people, risk)
+    found = [people.percentile(q, FIRST_ERRORS) for q in PERCENTILES]
+    ends = {name: [getattr(one, name) for one in found] for name in ("value", "low", "high")}
+    return pl.DataFrame({"percentile": PERCENTILES} | ends)
 
 
 def by_group(panel: Panel, groups: Sequence[str], *, least: int) -> pl.DataFrame:
@@ -148,15 +154,3 @@ def _large_enough(groups: Sequence[str], least: int) -> tuple[list[str], Ints32]
     if n_small and people[by_size[:n_small]].sum() >= least:
         shown.append(OTHERS)
     return shown, number[group]
-
-
-def _who(people: People, risk: Risk, of: Bools | None) -> tuple[Bools, float]:
-    """Return who of some people has a measured risk, and how many independent ones they are."""
-    some = people.has_auc if risk == "auc" else people.n_in > 0
-    some = some if of is None else some & of
-    return some, min(some.sum() * people.independence, _MOST_EFFECTIVE)
-
-
-def _aucs(people: People, some: Bools) -> tuple[Floats, Ints64, Ints64]:
-    n_in = people.n_in[some]
-    return people.measured[some, 0], n_in, people.n_rounds - n_in

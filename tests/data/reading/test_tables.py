@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whosthere.data.ledger import FriendEntry
-from whosthere.data.reading.tables import among, read_pairs
+from whosthere.data.reading.tables import NOT_GIVEN, among, read_attributes, read_pairs
 from whosthere.errors import EmptyError, FileError, RecordsError
 
 IDS = [*"abcde", "7"]
@@ -64,3 +64,76 @@ def test_tables_without_pairs_are_refused(tmp_path, content, error, message):
     with pytest.raises(error, match=message) as caught:
         read_pairs(path)
     assert str(path) in str(caught.value)
+
+
+class TestAttributes:
+    USERS = tuple(f"u{i}" for i in range(100))
+
+    def test_groups_of_each_user(self, tmp_path):
+        (tmp_path / "f.csv").write_text(
+            "tariff;USER;district\nflat;u1;north\n;u0;south\nflat;u3;\nflat;zz;north\n"
+        )
+        found = read_attributes(tmp_path / "f.csv", ["u0", "u1", "u2", "u3"])
+        assert found.groups.to_dict(as_series=False) == {
+            "tariff": [NOT_GIVEN, "flat", NOT_GIVEN, "flat"],
+            "district": ["south", "north", NOT_GIVEN, NOT_GIVEN],
+        }
+        assert (found.unknown, found.missing) == (1, 1)
+
+    def test_the_first_column_holds_people(self, tmp_path):
+        pl.DataFrame({"id": [7.0, 8.0], "age": [30, 40]}).write_parquet(tmp_path / "f.parquet")
+        found = read_attributes(tmp_path / "f.parquet", ["8", "7"])
+        assert found.groups["age"].to_list() == ["40", "30"]
+
+    def test_many_numbers_are_cut_into_fifths(self):
+        table = pl.DataFrame(
+            {
+                "user": self.USERS,
+                "age": [*range(99), None],
+                "home": [f"a{i}" for i in range(100)],
+                "code": [str(i % 3) for i in range(100)],
+            }
+        )
+        groups = read_attributes(table, self.USERS).groups
+        counts = dict(groups["age"].value_counts().rows())
+        assert counts == {
+            "up to 20": 21,
+            "above 20 to 39": 19,
+            "above 39 to 59": 20,
+            "above 59 to 78": 19,
+            "above 78": 20,
+            NOT_GIVEN: 1,
+        }
+        assert groups["home"].to_list() == table["home"].to_list()
+        assert set(groups["code"]) == {"0", "1", "2"}
+
+    @pytest.mark.parametrize("values", [[5.0] * 95 + [6, 7, 8, 9, 10], list(range(1000, 1100))])
+    def test_every_number_is_in_a_group(self, values):
+        """Also where fifths are equal, or rounded to the same number."""
+        values = [one + i * 1e-9 for i, one in enumerate(values)]
+        groups = read_attributes(pl.DataFrame({"user": self.USERS, "x": values}), self.USERS).groups
+        assert groups.height == 100
+        assert NOT_GIVEN not in groups["x"].to_list()
+
+    @pytest.mark.parametrize(
+        ("content", "error", "message"),
+        [
+            ("user\nu1\n", RecordsError, "no column besides the ids"),
+            ("user,age\nsecret,3\n", EmptyError, "names nobody who is in the traces"),
+            ("user,age\nu1,3\nu1,4\n", RecordsError, "several different rows about a person"),
+            ("user,age\n", EmptyError, "nobody"),
+            ("", EmptyError, "is empty"),
+            (None, FileError, "does not exist"),
+        ],
+    )
+    def test_bad_tables_are_refused_without_ids(self, tmp_path, content, error, message):
+        path = tmp_path / "f.csv"
+        if content is not None:
+            path.write_text(content)
+        with pytest.raises(error, match=message) as caught:
+            read_attributes(path, self.USERS)
+        assert not any(one in str(caught.value) for one in ("u1", "secret"))
+
+    def test_equal_rows_are_one(self):
+        table = pl.DataFrame({"user": ["u1", "u1"], "x": ["a", "a"]})
+        assert read_attributes(table, self.USERS).missing == 99

@@ -196,7 +196,8 @@ def _in_groups(values: pl.Series) -> pl.Series:
     ends = [f"{cut:,g}" for cut in cuts]
     between = [f"above {low} to {high}" for low, high in pairwise(ends)]
     labels = [f"up to {ends[0]}", *between, f"above {ends[-1]}"]
-    return numbers.cut(cuts, labels=labels).cast(pl.String).fill_null(NOT_GIVEN)
+    place = pl.Series(cuts).search_sorted(numbers.fill_null(0.0), side="left")
+    return pl.Series(values.name, labels).gather(place).set(numbers.is_null(), NOT_GIVEN)
 
 
 def among(pairs: pl.DataFrame, users: Sequence[str]) -> tuple[Neighbours, FriendEntry]:
