@@ -109,6 +109,7 @@ def audit(
     out: AnyPath | None = None,
     extend: bool = False,
     policy: PolicyLike = None,
+    by: AnyPath | Frame | None = None,
     what_if: bool = True,
     workers: int | str | None = None,
     **chosen: Unpack[AuditChoices],
@@ -128,9 +129,15 @@ def audit(
         the regions and epochs of the traces by default. See `whosthere.Block`.
     group_size
         People in a release, one or several numbers.
+    everybody, include
+        Whether all people are published, in place of a group size: each is in a test release with
+        the chance `include`, 0.9 by default, and every release tests everybody.
+    by
+        With `everybody`, a file or a frame of groups that people belong to, such as their age or
+        tariff: a column of users, and one or more of groups. Their risks are shown side by side.
     attacks
         Who attacks, as specs or objects; knock-knock, zero-knowledge and likelihood-ratio by
-        default.
+        default, or the latter alone with `everybody`.
     knowledge
         What is known of each target, such as ``"share(0.1)"``; all visits by default.
     weeks, every, turnover
@@ -184,6 +191,7 @@ def audit(
             keep_traces=kept,
             estimate=isinstance(at_work, LocalProcesses),
             seconds_to_try=0,
+            by=by,
         )
         move = stack.enter_context(progress())
         failures: list[tuple[str, str]] = []

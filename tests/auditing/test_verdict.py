@@ -896,7 +896,7 @@ class TestTargetsNeeded:
         ],
     )
     def test_intervals_shrink_with_the_root_of_the_number(self, finding, needed):
-        assert targets_needed(finding, self.LIMIT, look=Look()) == needed
+        assert targets_needed(finding, self.LIMIT, finding.n_targets, look=Look()) == needed
 
     def test_the_number_is_said(self):
         verdict = only([found(0.55, 0.45, 0.65)])

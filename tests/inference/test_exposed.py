@@ -22,6 +22,12 @@ def measured(true_aucs, n_in, n_out, rng):
     return (in_ > rng.normal(size=(len(true_aucs), 1, n_out))).mean(axis=(1, 2))
 
 
+def chances_of(aucs, grid):
+    """The chance of each different measurement over 10 + 10 releases by true AUC, and how many."""
+    distinct, repeats = np.unique(people._bin_of(aucs), return_counts=True)
+    return people._noise(10, 10, tuple(grid.tolist()))[:, distinct].T, repeats
+
+
 class TestNoise:
     @pytest.mark.parametrize(("n_in", "n_out"), [(10, 10), (50, 50), (4, 7), (1, 1), (200, 200)])
     def test_equals_fresh_draws(self, n_in, n_out, rng):
@@ -49,7 +55,7 @@ class TestBestLikelihoods:
         """The same maximum, from scipy, over the same constrained mixtures on a coarser grid."""
         grid = np.array([0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.97, 1.0])
         aucs = measured(rng.choice([0.55, 0.75, 0.95], 40), 10, 10, rng)
-        chances, repeats = people._chances(aucs, 10, 10, grid)
+        chances, repeats = chances_of(aucs, grid)
 
         def loss(logits):
             mixture = np.zeros(8)
@@ -65,7 +71,7 @@ class TestBestLikelihoods:
 
     def test_no_share_is_better_than_the_best_mixture(self, rng):
         aucs = measured(rng.uniform(0.5, 0.99, 55), 10, 10, rng)
-        chances, repeats = people._chances(aucs, 10, 10, people._TRUE_AUCS)
+        chances, repeats = chances_of(aucs, people._TRUE_AUCS)
         best = np.log(chances @ people._best_mixture(chances, repeats)) @ repeats
         places = np.full(people._SHARES.size, 25)
         likely = people._best_likelihoods(chances, repeats, places, places, people._SHARES)

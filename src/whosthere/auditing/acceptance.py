@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from whosthere.auditing.judging import judge
+from whosthere.auditing.judging import judge, measured_of
 from whosthere.auditing.loading import load
 from whosthere.auditing.reasons import listed
 from whosthere.auditing.store import RunFolder
 from whosthere.display import counted
 from whosthere.errors import FileError, InputError
 from whosthere.game.own_code import own_code
-from whosthere.game.scoring import by_setting
 from whosthere.inference.looks import Look
-from whosthere.inference.measure import control_holds, measure
+from whosthere.inference.measure import control_holds
 from whosthere.privacy.release import Audited
 from whosthere.privacy.scheme import Scheme
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 _NOT_AUDITED = "this release was not audited, so nothing shows that nobody is found in it. "
 _AUDIT_FIRST = "Audit the protection first, and name the folder of the audit (`audit`)"
-_EVERYBODY = "A group of everybody cannot be audited yet: an audit needs people who are left out"
+_OF_EVERYBODY = "an audit of everybody (`whosthere audit --everybody`)"
 
 
 def acceptance(
@@ -45,16 +44,25 @@ def acceptance(
     """Return by which audit a release of so many people, or of all, is accepted, or refuse it.
 
     It must be of these very traces, of these tables and of this group size, and accepted
-    whatever the attacker was taken to know.
+    whatever the attacker was taken to know. A release of all people needs an audit of everybody.
     """
     where = audit.folder or "the audit"
 
     def refuse(problem: str, fix: str) -> InputError:
         return InputError(problem, where=where, fix=fix)
 
-    if group_size is None or group_size == traces.n_users:
-        fix = "Publish fewer people (`group_size`), as many as were audited"
-        raise refuse(f"it would be of all {traces.n_users:,} people. {_EVERYBODY}", fix)
+    of_all = group_size is None or group_size == traces.n_users
+    if of_all and audit.include is None:
+        problem = f"is an audit of groups, and this would be of all {traces.n_users:,} people"
+        fix = f"Publish as many people as were audited (`group_size`), or make {_OF_EVERYBODY}"
+        raise refuse(problem, fix)
+    if audit.include is not None and not of_all:
+        problem = f"is an audit of everybody, and this would be of {group_size:,} people"
+        raise refuse(problem, "Publish everybody (without `group_size`), or audit groups")
+    if audit.include is not None and audit.plan["reference_size"]:
+        problem = "is an audit of the people who were not set aside, and this would be of all"
+        fix = "Audit everybody without attacks that learn from people set aside"
+        raise refuse(problem, fix)
     if audit.manifest["traces"] != traces_fingerprint:
         problem = "is an audit of other traces, or the traces have changed since"
         raise refuse(problem, "Audit these traces")
@@ -64,7 +72,8 @@ def acceptance(
     if audit.series:
         problem = "is an audit of tables that are published again and again, and this would be one"
         raise refuse(problem, "Leave out `audit`, or audit this table alone, without `weeks`")
-    what, code = str(Scheme(tables, group_size)), audit.plan.get("code", {})
+    m = group_size if audit.include is None else round(audit.include * traces.n_users)
+    what, code = str(Scheme(tables, m or traces.n_users)), audit.plan.get("code", {})
     verdicts = _about(audit, what)
     same = all(
         own_code(one.mechanism) == code.get(str(one.mechanism))
@@ -109,16 +118,20 @@ def judged_again(folder: str | os.PathLike[str]) -> AuditResult:
     folder has it; its limits are written into the release.
     """
     found = load(folder)
-    plan, settings = found.plan, [one["setting"] for one in found.manifest["settings"]]
-    tables = RunFolder(Path(folder)).read_tasks(plan["targets"])
-    missing = found.n_tasks - len(tables)
+    scores, kept = RunFolder(Path(folder)).read_tasks()
+    missing = found.n_tasks - kept
     if missing > found.failed_tasks:
         fix = "Repeat the command of the audit, which does them again"
         raise FileError(f"lacks the scores of {counted(missing, 'task')}", where=folder, fix=fix)
-    tests, controls = by_setting(settings, tables)
-    look, n_limits = Look(max(len(found.manifest["looks"]), 1)), len(found.policy.limits)
-    measured = measure(tests, controls, seed=plan["seed"], n_limits=n_limits, look=look)
-    attacked = tests.group_by("setting").agg(pl.col("target").n_unique()).iter_rows()
+    look = Look(max(len(found.manifest["looks"]), 1))
+    measured = measured_of(
+        scores,
+        found.include,
+        seed=found.plan["seed"],
+        n_limits=len(found.policy.limits),
+        look=look,
+    )
+    attacked = scores.tests.group_by("setting").agg(pl.col("target").n_unique()).iter_rows()
     verdicts = judge(
         measured,
         found.policy,
@@ -133,4 +146,6 @@ def judged_again(folder: str | os.PathLike[str]) -> AuditResult:
 
 def not_audited(group_size: int | None, traces: Traces) -> str:
     """Say that a release of so many people, or of all, was not audited, and what to do."""
-    return _NOT_AUDITED + (_EVERYBODY if group_size in {None, traces.n_users} else _AUDIT_FIRST)
+    of_all = group_size in {None, traces.n_users}
+    return _NOT_AUDITED + (f"Make {_OF_EVERYBODY}, and name its folder (`audit`)" if of_all
+                           else _AUDIT_FIRST)  # fmt: skip

@@ -31,6 +31,8 @@ class SearchChoices(TypedDict, total=False):
 
     attacks: "OneOrMore[Attack | str] | None"
     knowledge: "OneOrMore[Knowledge | str] | None"
+    everybody: bool | None
+    include: float | None
     targets: int | None
     min_visits: int | None
     weeks: OneOrMore[int] | None
@@ -61,8 +63,8 @@ class Choice:
     """How one thing is chosen outside Python; the words of options are in ``cli/options.toml``.
 
     `kind` is the type of one value in a plan file and on the command line: `str`, `int`, `float`,
-    `datetime` or, for whole numbers by name such as ``likelihood-ratio=200``, `dict`. `several`
-    values are a list in a file, and a repeated option of a command.
+    `bool`, `datetime` or, for whole numbers by name such as ``likelihood-ratio=200``, `dict`.
+    `several` values are a list in a file, and a repeated option of a command.
     """
 
     kind: type

@@ -26,12 +26,21 @@ from scipy.spatial import cKDTree
 from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.auditing.manifest import write_json
 from whosthere.data.epochs import Epochs, format_length
-from whosthere.game.leaks import add_up, others_to_look_at, rarely_visited, table_of_regions
+from whosthere.game.everybody import EverybodyGame
+from whosthere.game.leaks import (
+    MOST_OF_EVERYBODY,
+    add_up,
+    leak_tasks,
+    others_to_look_at,
+    rarely_visited,
+    table_of_regions,
+)
 from whosthere.game.plan import Contest, Plan, Setting
 from whosthere.game.scoring import tests_and_controls
-from whosthere.game.target import TARGET_GAME
 from whosthere.inference.measure import per_target
 from whosthere.inference.metrics import mean_over_targets
+from whosthere.inference.panel import Panel
+from whosthere.inference.risk import mean_of_people
 from whosthere.inference.vocabulary import OF_UTILITY, UTILITY
 from whosthere.privacy.scheme import Layout
 
@@ -127,11 +136,15 @@ class FollowUp:
         """Choose whom to look at."""
         times = [one.tables[0].layout.in_finest_cells for one in plan.schemes]
         longest = max(times, key=lambda one: one.times or math.inf)
-        others, hidden = others_to_look_at(plan, tested), rarely_visited(longest(tested))
+        hidden = rarely_visited(longest(tested))
+        of_all = isinstance(plan.game, EverybodyGame)
+        others = () if of_all else others_to_look_at(plan, tested)
         return cls(others, tested.regions, tested.epochs, hidden, longest)
 
     def n_people(self, plan: Plan) -> int:
         """Return how many people are looked at: the targets, and the others."""
+        if isinstance(plan.game, EverybodyGame) and plan.choice is not None:
+            return min(plan.choice.eligible, MOST_OF_EVERYBODY)
         return len(plan.targets) + sum(map(len, self.others))
 
     def leaks(
@@ -157,7 +170,7 @@ class FollowUp:
             and one.setting.scheme.tables[0].layout.in_finest_cells == self.longest
         )
         plan = replace(job.plan, contests=with_law)
-        tasks = TARGET_GAME.tasks(plan)
+        tasks = leak_tasks(plan)
         if not tasks:
             return {"regions": regions}
         found: dict[Task, pl.DataFrame] = {}
@@ -284,7 +297,7 @@ def merged_regions(leaky: Sequence[int], regions: Regions) -> tuple[int, ...]:
 def try_change(
     change: str, settings: Mapping[Setting, Setting], job: Job, workers: Workers
 ) -> list[WhatIf]:
-    """Attack the same targets after a change of settings to others.
+    """Attack the same people after a change of settings to others.
 
     What was before is left open. Nothing is returned where a task fails.
     """
@@ -296,17 +309,22 @@ def try_change(
         control_releases=0,
         past_releases=0,
     )
-    scores = {}
+    scores, of_all = {}, []
     for outcome in workers.do(replace(job, plan=plan), plan.tasks):
         if outcome.scores is None:
             return []
         scores[outcome.task] = outcome.scores
+        of_all += [] if outcome.everybody is None else [outcome.everybody]
     tests, _ = tests_and_controls(plan, scores)
-    aucs, tried, unknown = per_target(tests), [], MeanOverTargets(None, None, None)
+    tried, unknown = [], MeanOverTargets(None, None, None)
     for before, changed in settings.items():
         name, several = str(changed), len(before.scheme.tables) > 1
-        own = aucs.filter(setting=name, attack=str(ATTACK))["auc"].to_numpy()
-        after = mean_over_targets(own, unseen=(0.5, 1.0))
+        if isinstance(plan.game, EverybodyGame):
+            panel = Panel.of(of_all, f"{ATTACK} in {changed}")
+            after = mean_of_people(panel.people, 0)
+        else:
+            aucs = per_target(tests).filter(setting=name, attack=str(ATTACK))["auc"].to_numpy()
+            after = mean_over_targets(aucs, unseen=(0.5, 1.0))
         (kept,) = tests.filter(setting=name).select(pl.col(OF_UTILITY).mean()).to_dicts()
         interval = MeanOverTargets(after.value, after.low, after.high)
         left = tuple(one.written for one in changed.scheme.tables) if several else ()

@@ -29,9 +29,11 @@ from whosthere.auditing.reasons import estimate_of, low_of
 from whosthere.auditing.verdict import Decision, Verdict
 from whosthere.data.floor import in_fives
 from whosthere.display import told
+from whosthere.game.everybody import EverybodyGame
 from whosthere.inference.finding import Finding
 from whosthere.inference.looks import FIRST_LOOK, Look
 from whosthere.inference.measure import control_holds, measure
+from whosthere.inference.measure_everybody import measure_everybody
 from whosthere.inference.vocabulary import (
     CEILING,
     EXCESS,
@@ -49,12 +51,11 @@ from whosthere.privacy.guarantees import GuaranteeForAll, guarantee_of_tables
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    import polars as pl
-
     from whosthere.auditing.policy import Limit, Policy
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Plan, TargetChoice
     from whosthere.game.rounds import Task
+    from whosthere.inference.scores import Scores
     from whosthere.privacy.scheme import TableScheme
 
 _SENTENCES = told("whosthere.auditing", "sentences")
@@ -71,8 +72,7 @@ class Judged(NamedTuple):
 
 def judge_scores(
     plan: Plan,
-    tests: pl.DataFrame,
-    controls: pl.DataFrame,
+    scores: Scores,
     policy: Policy,
     promised: Mapping[str, GuaranteeForAll],
     *,
@@ -85,9 +85,9 @@ def judge_scores(
 
     `promised` is what the settings guarantee by themselves; numbers are as for `measure`.
     """
-    measured = measure(
-        tests,
-        controls,
+    measured = measured_of(
+        scores,
+        plan.game.include if isinstance(plan.game, EverybodyGame) else None,
         seed=plan.seed,
         n_limits=len(policy.limits),
         n_attacks=n_attacks,
@@ -116,6 +116,29 @@ def judge_scores(
         look=look,
     )
     return Judged(findings, trusted, tuple(verdicts))
+
+
+def measured_of(
+    scores: Scores,
+    include: float | None,
+    *,
+    seed: int,
+    n_limits: int,
+    look: Look,
+    n_attacks: int | None = None,
+    n_controls: int | None = None,
+) -> list[Finding]:
+    """Measure the scores of a game of targets or, with the chance of being in, of everybody."""
+    how: dict[str, Any] = {
+        "seed": seed,
+        "n_limits": n_limits,
+        "n_attacks": n_attacks,
+        "look": look,
+        "n_controls": n_controls,
+    }
+    if include is None:
+        return measure(scores.tests, scores.controls, **how)
+    return measure_everybody(scores, include=include, **how)
 
 
 def judge(
@@ -154,6 +177,7 @@ def judge(
             incomplete=setting in incomplete,
             without_law=about.get("own_mechanism", False),
             own_groups=own_groups,
+            everybody=choice is not None and choice.everybody,
             look=look,
         )
         decision, said = case.judged(policy) if trusted else _undecided(untrusted)
@@ -232,6 +256,7 @@ class _Case:
     incomplete: bool
     without_law: bool
     own_groups: bool
+    everybody: bool
     look: Look
 
     @cached_property
@@ -338,7 +363,8 @@ class _Case:
             # nothing that keeps a limit is accepted.
             if self.by_hand or (self.without_law and estimate_of(worst) <= limit.most):
                 return said
-            return f"{said} {reasons.what_would_help(worst, limit, look=self.look)}"
+            more = reasons.what_would_help(worst, limit, look=self.look, everybody=self.everybody)
+            return f"{said} {more}"
         open_ = next((one for one in found if not _surely_within(one, limit)), None)
         if open_ is not None:
             return reasons.unknown(open_.attack, limit, open_)

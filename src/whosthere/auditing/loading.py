@@ -11,6 +11,7 @@ import polars as pl
 from whosthere.auditing.follow_up import WhatIf
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult, n_tasks, with_settings
+from whosthere.auditing.risk import TABLES, EverybodysRisk
 from whosthere.auditing.series import read_series
 from whosthere.auditing.store import FORMAT_VERSION
 from whosthere.auditing.verdict import Verdict
@@ -34,7 +35,7 @@ _IN_EVERY_AUDIT = {
 }
 _PARTS = {"begun": str, "traces": str, "versions": dict, "plan": dict, "looks": list}
 _PARTS |= {"machine": dict, "settings": list, "cautions": list}
-_IN_SOME = {"regions": REGIONS, "leaks": LEAKS, "marginals": MARGINALS}
+_IN_SOME = {"regions": REGIONS, "leaks": LEAKS, "marginals": MARGINALS, **TABLES}
 
 
 def load(folder: str | os.PathLike[str]) -> AuditResult:
@@ -63,12 +64,14 @@ def load(folder: str | os.PathLike[str]) -> AuditResult:
     tables: dict[str, Any] = {name: _table(path, name) for name in (*_IN_EVERY_AUDIT, *there)}
     # Audits of earlier versions do not have them beside their settings.
     tables |= {name: with_settings(tables[name], manifest) for name in _IN_EVERY_AUDIT}
+    everybody = EverybodysRisk(**{name: tables.pop(name) for name in TABLES if name in tables})
     changes = path / "what_if.json"
     return AuditResult(
         manifest=manifest,
         findings=_read(path / "findings.json", lambda found: _each(Finding, found)),
         **judged,
         folder=path,
+        everybody=everybody,
         **tables,
         what_if=_read(changes, WhatIf.each) if changes.is_file() else (),
     )

@@ -16,7 +16,9 @@ from whosthere.adversary.knowledge import Knowledge
 from whosthere.auditing.choices import AuditChoices, OneOrMore, whole_numbers
 from whosthere.data.epochs import parse_length
 from whosthere.errors import GroupError, InputError, SpecError, suggestion
+from whosthere.game.everybody import EverybodyGame
 from whosthere.game.plan import Contest, Setting
+from whosthere.inference.vocabulary import STRONGEST
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.own import refuse_two_of_a_name
 from whosthere.privacy.scheme import ORDINARY, WEEK, Scheme, TableScheme
@@ -53,6 +55,10 @@ SCALES: Mapping[str, Scale] = MappingProxyType(
     }
 )
 DEFAULT_ATTACKS = ("knock-knock", "zero-knowledge", "likelihood-ratio")
+FOR_EVERYBODY = Scale(targets=65, releases=100)
+"""How many people attacks that score one after the other are made on in a game of everybody, and
+how many releases there are, all of which test everybody."""
+DEFAULT_INCLUDE = 0.9
 DEFAULT_PAST_RELEASES = 100
 # The control scores a fifth as many releases again.
 _RELEASES_PER_CONTROL = 5
@@ -73,7 +79,8 @@ class Block:
     knowledge
         What is known of the targets.
     attacks
-        Who attacks.
+        Who attacks; by default knock-knock, zero-knowledge and likelihood-ratio, or the latter
+        alone where everybody is published.
     tables
         What is published together, such as ``("finest", "epochs=1d: round(to=5)")``; one table over
         the regions and epochs of the traces by default. A table without a mechanism takes each of
@@ -95,7 +102,7 @@ class Block:
         mechanisms: OneOrMore[Mechanism | str] = (),
         group_size: OneOrMore[int] = (),
         knowledge: OneOrMore[Knowledge | str] = "all",
-        attacks: OneOrMore[Attack | str] = DEFAULT_ATTACKS,
+        attacks: OneOrMore[Attack | str] = (),
         *,
         tables: OneOrMore[TableScheme | str] = (),
         weeks: OneOrMore[int] = (),
@@ -235,6 +242,12 @@ class AuditOptions:
         How the people of test releases are drawn, if not uniformly: a file or a frame of whole
         groups with the columns user and group, or a function ``draw(rng, people, n)`` that returns
         n of the rows `people`. Attacks assume uniform groups, so nothing is then accepted.
+    everybody
+        Whether all people are published, and not groups of some: each person is in a test release
+        by chance, and all who made `min_visits` are asked. The targets are then those of attacks
+        that score one person after the other, and there is no group size.
+    include
+        The chance with which each person is in a release of everybody, 0.9 by default.
     seed
         The same seed gives the same scores.
     """
@@ -254,6 +267,8 @@ class AuditOptions:
     groups: DrawGroup | AnyPath | Frame | None = field(default=None, repr=False, hash=False)
     every: timedelta = WEEK
     turnover: float = 0.0
+    everybody: bool = False
+    include: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "blocks", tuple(self.blocks) or (Block(),))
@@ -291,6 +306,28 @@ class AuditOptions:
         if self.n_control_releases < 0:
             n = self.n_control_releases
             raise InputError(f"the number of control releases must be 0 or more, got {n}")
+        self._check_everybody()
+
+    def _check_everybody(self) -> None:
+        chance: object = self.include
+        if chance is not None and not self.everybody:
+            problem = "a chance of being in (`include`) is given, and groups have a size"
+            raise InputError(problem, fix="Ask for everybody (`everybody`), or leave it out")
+        known = isinstance(chance, float | int | np.number) and 0 < chance < 1
+        if not (chance is None or known):
+            problem = f"{chance} is no chance of being in (`include`)"
+            raise InputError(problem, fix="Give a number between 0 and 1, such as 0.9")
+        if not self.everybody:
+            return
+        given = {
+            "group_size": any(block.group_size for block in self.blocks),
+            "users": self.users,
+            "groups": self.groups is not None,
+            "turnover": self.turnover,
+        }
+        for name in (name for name, value in given.items() if value):
+            problem = f"everybody is in a release by chance (`everybody`), so `{name}` says nothing"
+            raise InputError(problem, fix=f"Leave out `{name}` or `everybody`")
 
     @classmethod
     def of(cls, **chosen: Unpack[AuditChoices]) -> AuditOptions:
@@ -300,12 +337,36 @@ class AuditOptions:
     @property
     def n_targets(self) -> int:
         """How many people are attacked, unless they are named."""
-        return SCALES[self.scale].targets if self.targets is None else self.targets
+        return self._scale.targets if self.targets is None else self.targets
 
     @property
     def n_releases(self) -> int:
         """How many test releases of each target and scheme an attack scores, unless it is named."""
-        return SCALES[self.scale].releases if self.releases is None else self.releases
+        return self._scale.releases if self.releases is None else self.releases
+
+    @property
+    def _scale(self) -> Scale:
+        return FOR_EVERYBODY if self.everybody else SCALES[self.scale]
+
+    @property
+    def game_of_everybody(self) -> EverybodyGame | None:
+        """The game that asks everybody; None where there are groups."""
+        if not self.everybody:
+            return None
+        chance = DEFAULT_INCLUDE if self.include is None else float(self.include)
+        return EverybodyGame(chance, self.min_visits)
+
+    @property
+    def attacks(self) -> tuple[Attack, ...]:
+        """Who attacks in some block, each once."""
+        return tuple(dict.fromkeys(one for block in self._blocks() for one in block.attacks))
+
+    def _blocks(self, m: int | None = None) -> Iterator[Block]:
+        """Return the blocks with what was left open: who attacks, and the size of the groups."""
+        usual = tuple(map(Attack.parse, (STRONGEST,) if self.everybody else DEFAULT_ATTACKS))
+        for block in self.blocks:
+            sizes = block.group_size if m is None else (m,)
+            yield replace(block, attacks=block.attacks or usual, group_size=sizes)
 
     def releases_by_attack(self) -> dict[str, int]:
         """Return how many test releases each attack scores, by its spec.
@@ -313,9 +374,9 @@ class AuditOptions:
         Numbers are given by a spec, or by a bare name for all of its variants whose spec is not
         named. What the user gave goes before the scale.
         """
-        specs = {str(one): one.name for block in self.blocks for one in block.attacks}
+        specs = {str(one): one.name for one in self.attacks}
         given = {_named_in(specs, key): n for key, n in self.releases_of.items()}
-        scale = SCALES[self.scale].releases_of if self.releases is None else {}
+        scale = self._scale.releases_of if self.releases is None else {}
         return {
             spec: next(
                 (of[key] for of in (given, scale) for key in (spec, name) if key in of),
@@ -329,12 +390,16 @@ class AuditOptions:
         """How many control releases there are for each target and scheme."""
         if self.control_releases is not None:
             return self.control_releases
-        return max(2, self.n_releases // _RELEASES_PER_CONTROL)
+        # Of everybody, one has as many scores as there are people.
+        return 2 if self.everybody else max(2, self.n_releases // _RELEASES_PER_CONTROL)
 
-    def contests(self, traces: Traces | None = None) -> tuple[Contest, ...]:
-        """Return what is measured, each once, setting by setting; see `Block.contests`."""
+    def contests(self, traces: Traces | None = None, m: int | None = None) -> tuple[Contest, ...]:
+        """Return what is measured, each once, setting by setting; see `Block.contests`.
+
+        Where everybody is published, `m` is how many people to expect in a release.
+        """
         refuse_two_of_a_name(one for block in self.blocks for one in block.mechanisms)
-        chosen = (one for block in self.blocks for one in block.contests(traces, self.every))
+        chosen = (one for block in self._blocks(m) for one in block.contests(traces, self.every))
         wanted = dict.fromkeys(chosen)
         # Scores are kept by these names: two of the same could not be told apart.
         twice = [name for name, n in Counter(map(str, wanted)).items() if n > 1]

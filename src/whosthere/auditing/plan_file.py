@@ -53,6 +53,7 @@ def _midnight(value: object) -> object:
 _ONE: dict[type, Any] = {
     int: int,
     float: float,
+    bool: bool,
     str: str,
     dict: dict[str, int],
     datetime: Annotated[datetime, BeforeValidator(_midnight)],

@@ -16,6 +16,7 @@ from whosthere.data.epochs import to_micros, zone
 from whosthere.data.floor import in_fives
 from whosthere.data.reading.tables import read_clusters
 from whosthere.errors import EmptyError, GroupError, InputError
+from whosthere.game.everybody import set_aside
 from whosthere.game.plan import Contest, Plan, Setting, TargetChoice
 from whosthere.game.rounds import Population
 from whosthere.game.target import ANYTHING, TargetGame
@@ -41,15 +42,20 @@ def make_plan(options: AuditOptions, traces: Traces) -> Plan:
     """
     first_epoch = _first_epoch(options, traces)
     population = Population.of(traces, first_epoch)
-    contests = options.contests(population.tested)
+    reference_size = _reference_size(options, options.attacks, traces)
+    asks_everybody = options.game_of_everybody
+    m = None
+    if asks_everybody is not None:
+        m = asks_everybody.group_size(traces.n_users - reference_size)
+    contests = options.contests(population.tested, m)
     attacks = tuple(dict.fromkeys(one.attack for one in contests))
-    reference_size = _reference_size(options, attacks, traces)
-    _check_groups(contests, attacks, options, reference_size, traces)
+    if asks_everybody is None:
+        _check_groups(contests, attacks, options, reference_size, traces)
     _check_past(attacks, options, population, first_epoch)
     _check_tables(contests, population)
     plan = Plan(
         contests=contests,
-        targets=_targets(options, population.tested),
+        targets=_targets(options, population.tested, reference_size),
         releases=options.n_releases,
         releases_of=tuple(
             (attack, releases)
@@ -62,7 +68,7 @@ def make_plan(options: AuditOptions, traces: Traces) -> Plan:
         first_epoch=first_epoch,
         seed=options.seed,
         choice=_choice(options, population.tested),
-        game=_game(options, traces, contests, reference_size),
+        game=asks_everybody or _game(options, traces, contests, reference_size),
     )
     _check_turnover(plan, traces.n_users - 1 - reference_size)
     return _without_idle(plan, population)
@@ -200,7 +206,7 @@ def _about_people(plan: Plan, population: Population) -> list[str]:
         )
     pool = population.tested.n_users - 1 - plan.reference_size
     largest = max(scheme.group_size for scheme in plan.schemes)
-    if pool < 2 * largest:
+    if isinstance(game, TargetGame) and pool < 2 * largest:
         said.append(
             f"Groups of {largest} are drawn from {pool} people, so test releases share more than "
             "half of their people. The results are about these people more than about others."
@@ -349,10 +355,15 @@ def _choice(options: AuditOptions, traces: Traces) -> TargetChoice:
     least = options.min_visits
     eligible = in_fives(int((traces.visits_per_user() >= least).sum()))
     people = traces.n_users
-    return TargetChoice(min_visits=least, eligible=min(eligible, people), people=people)
+    return TargetChoice(
+        everybody=options.everybody,
+        min_visits=least,
+        eligible=min(eligible, people),
+        people=people,
+    )
 
 
-def _targets(options: AuditOptions, traces: Traces) -> tuple[int, ...]:
+def _targets(options: AuditOptions, traces: Traces, reference_size: int) -> tuple[int, ...]:
     """Return the rows of the people to attack."""
     visits = traces.visits_per_user()
     if options.users:
@@ -364,6 +375,10 @@ def _targets(options: AuditOptions, traces: Traces) -> tuple[int, ...]:
     if n < 1:
         raise InputError(f"at least one target is needed, got {n}")
     eligible = np.flatnonzero(visits >= options.min_visits)
+    if options.everybody:
+        aside = set_aside(options.seed, traces.n_users, reference_size)
+        eligible = np.setdiff1d(eligible, aside)
+        n = n if options.targets else max(min(n, eligible.size), 1)
     if eligible.size < n:
         enough = int(np.sort(visits)[-n]) if n <= visits.size else 0
         fixes = [f"ask for {enough} visits or less (`min_visits`)"] if enough else []

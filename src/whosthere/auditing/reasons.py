@@ -67,9 +67,15 @@ def undecided(finding: Finding, limit: Limit) -> str:
     return f"{words} may be as high as {number(finding.at_most, limit)} (limit {limit.most:g})."
 
 
-def what_would_help(finding: Finding, limit: Limit, *, look: Look) -> str:
-    """Say how many targets would decide at the next look, if what was measured stays as it is."""
-    if limit.metric in SHARES:
+def what_would_help(finding: Finding, limit: Limit, *, look: Look, everybody: bool = False) -> str:
+    """Say how many targets would decide at the next look, if what was measured stays as it is.
+
+    Where everybody is asked already, it is how many releases.
+    """
+    what, n = "targets", finding.n_targets
+    if everybody:
+        what, n = "releases", (finding.n_in + finding.n_out) // max(finding.n_targets, 1)
+    elif limit.metric in SHARES:
         if limit.most == 0:
             return "No number of targets can show exactly 0."
         least = least_people(limit.most, look.next.error)
@@ -78,20 +84,19 @@ def what_would_help(finding: Finding, limit: Limit, *, look: Look) -> str:
                 f"{counted(finding.n_targets, 'target')} are too few: the next look needs at least "
                 f"{least} to show {limit.most:g} or less."
             )
-    needed = targets_needed(finding, limit, look=look)
+    needed = targets_needed(finding, limit, n, look=look)
     if needed is None:
         return (
-            "It is so close to the limit that no number of targets within reach would decide; a "
+            f"It is so close to the limit that no number of {what} within reach would decide; a "
             "slightly stronger protection would."
         )
-    return (
-        f"About {needed:,} targets instead of {finding.n_targets:,} would decide, if the estimate "
-        "stays as it is."
-    )
+    return f"About {needed:,} {what} instead of {n:,} would decide, if the estimate stays as it is."
 
 
-def targets_needed(finding: Finding, limit: Limit, *, look: Look) -> int | None:
+def targets_needed(finding: Finding, limit: Limit, n: int, *, look: Look) -> int | None:
     """Return how many targets would bring the interval to one side of a limit at the next look.
+
+    It rests on `n` of them, or of releases of everybody.
 
     Intervals shrink with the square root of their number, or with the number itself above a share
     of 0. They are wider at the next look, which has less error to spend. None if more than 100,000
@@ -106,14 +111,14 @@ def targets_needed(finding: Finding, limit: Limit, *, look: Look) -> int | None:
         return None
     now, then = look.error, look.next.error
     if finding.estimate:
-        needed = finding.n_targets * (reach / away * float(ndtri(then) / ndtri(now))) ** 2
+        needed = n * (reach / away * float(ndtri(then) / ndtri(now))) ** 2
     else:
-        needed = finding.n_targets * reach / away * math.log(then) / math.log(now)
+        needed = n * reach / away * math.log(then) / math.log(now)
     if needed > _MOST_TARGETS:
         return None
     # To two digits: more would pretend to know.
     step = int(10 ** max(math.floor(math.log10(max(needed, 1))) - 1, 0))
-    return max(math.ceil(needed / step - 1e-6) * step, finding.n_targets + 1)
+    return max(math.ceil(needed / step - 1e-6) * step, n + 1)
 
 
 def unknown(attack: str, limit: Limit, finding: Finding | None = None) -> str:

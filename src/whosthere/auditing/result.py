@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from whosthere.auditing.risk import EverybodysRisk
 from whosthere.auditing.series import Series, series_of
 from whosthere.display import first_screen, in_one_line, stacked, table
 from whosthere.errors import optional
@@ -70,6 +71,9 @@ class AuditResult:
     """What an attacker sees of where and when people are, likewise."""
     what_if: tuple[WhatIf, ...] = ()
     """What larger regions and longer epochs would change for the riskiest settings."""
+    everybody: EverybodysRisk = field(default_factory=EverybodysRisk)
+    """How risk is spread over all people, where all were asked: tables, one of them a row for each
+    person."""
 
     @property
     def name(self) -> str:
@@ -99,8 +103,14 @@ class AuditResult:
         return len(self.plan["targets"])
 
     @property
+    def include(self) -> float | None:
+        """The chance with which each person is in a release; None where there are groups."""
+        found = self.manifest.get("include")
+        return None if found is None else float(found)
+
+    @property
     def n_tasks(self) -> int:
-        """How many tasks the audit has: one for each target and scheme."""
+        """How many tasks the audit has: mostly one for each target and scheme."""
         return n_tasks(self.manifest)
 
     @property
@@ -108,6 +118,16 @@ class AuditResult:
         """How the targets were chosen; None where nobody knows."""
         found = self.manifest["targets_chosen"]
         return None if found is None else TargetChoice.from_json(found)
+
+    @property
+    def asked(self) -> str:
+        """Whose membership was asked, in words."""
+        choice = self.choice
+        if choice is not None and choice.everybody:
+            who = "people" if choice.who is None else choice.who
+            return f"All {choice.eligible:,} {who}"
+        n = self.n_targets
+        return f"{n:,} {'person' if n == 1 else 'people'}, {choice or 'chosen in an unknown way'}"
 
     @property
     def together(self) -> Together | None:
@@ -211,7 +231,9 @@ def with_settings(rows: pl.DataFrame, manifest: Mapping[str, Any]) -> pl.DataFra
 
 
 def n_tasks(manifest: Mapping[str, Any]) -> int:
-    """Return how many tasks the audit with a manifest has: one for each target and scheme."""
+    """Return how many tasks the audit with a manifest has: by default one a target and scheme."""
+    if "tasks" in manifest:
+        return int(manifest["tasks"])
     # What is known of a target makes another setting, but no other releases.
     schemes = {(one["mechanism"], one["group_size"]) for one in manifest["settings"]}
     return len(manifest["plan"]["targets"]) * len(schemes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -19,11 +19,14 @@ from whosthere.auditing.manifest import only_one, write_json
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult, with_settings
+from whosthere.auditing.risk import EverybodysRisk, groupings_of
 from whosthere.auditing.series import series_of_setting
 from whosthere.auditing.store import KEPT, RunFolder, identity_of
 from whosthere.auditing.work import Job, ThisProcess, Workers
+from whosthere.data.reading.tables import read_attributes
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError
+from whosthere.game.everybody import EverybodyGame
 from whosthere.game.rounds import Population, Task
 from whosthere.game.together import Together, together
 from whosthere.inference.measure import per_target
@@ -33,12 +36,11 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    import polars as pl
-
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.work import Outcome
+    from whosthere.data.frames import AnyPath, Frame
     from whosthere.game.plan import Plan
-    from whosthere.game.scoring import Scored
+    from whosthere.game.scoring import Scored, TaskScores
     from whosthere.inference.looks import Look
     from whosthere.privacy.guarantees import GuaranteeForAll
     from whosthere.progress import Move
@@ -71,6 +73,7 @@ class PreparedAudit:
     _data: dict[str, Any]
     _extend: bool = False
     _keep_traces: bool = False
+    _groupings: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def run(
         self,
@@ -133,23 +136,28 @@ class PreparedAudit:
         ]
         looked_at = self._follow_up.n_people(self.plan)
         about = {"data": self._data, "settings": settings, "people_looked_at": looked_at}
-        return self.plan.about_json() | about
+        game = self.plan.game
+        chance = {"include": game.include} if isinstance(game, EverybodyGame) else {}
+        return self.plan.about_json() | about | {"tasks": len(self.plan.tasks)} | chance
 
     def _measured(self, policy: Policy, failed: tuple[Task, ...]) -> AuditResult:
         """Turn the kept scores into findings and verdicts, and write all of it."""
         plan, folder = self.plan, self._folder
-        tests, controls = folder.collect(plan)
+        scores = folder.collect(plan)
         # Nothing is seen of an audit in which every task failed.
-        look = folder.look_at(plan, failed, note=not tests.is_empty())
-        judged = judge_scores(
-            plan, tests, controls, policy, self._guaranteed, look=look, failed=failed
-        )
-        targets = per_target(tests)
-        tests, controls = tests.drop(OF_CHECKS).drop_nulls("score"), controls.drop(OF_CHECKS)
+        look = folder.look_at(plan, failed, note=not scores.tests.is_empty())
+        judged = judge_scores(plan, scores, policy, self._guaranteed, look=look, failed=failed)
+        targets = per_target(scores.tests)
+        tests = scores.tests.drop(OF_CHECKS).drop_nulls("score")
+        controls = scores.controls.drop(OF_CHECKS)
         tests, controls, targets = (
             with_settings(table, folder.manifest) for table in (tests, controls, targets)
         )
-        for name, table in {"scores": tests, "control": controls, "targets": targets}.items():
+        everybody = EverybodysRisk()
+        if isinstance(plan.game, EverybodyGame):
+            everybody = EverybodysRisk.of(scores, self._groupings)
+        results = {"scores": tests, "control": controls, "targets": targets, **everybody.tables()}
+        for name, table in results.items():
             folder.write_results(name, table)
         result = AuditResult(
             folder.manifest,
@@ -161,6 +169,7 @@ class PreparedAudit:
             tests,
             targets,
             folder.path,
+            everybody=everybody,
         )
         as_json = result.to_json()
         write_json(folder.path / "findings.json", as_json.pop("findings"))
@@ -178,13 +187,15 @@ def prepare_audit(
     keep_traces: bool = False,
     estimate: bool = False,
     seconds_to_try: float = SECONDS_TO_TRY,
+    by: AnyPath | Frame | None = None,
 ) -> PreparedAudit:
     """Check everything that can be checked before any work is done.
 
     If an audit by the same plan on the same traces has begun in the folder `out`, it is resumed;
     any other content is refused. To `extend` one, the folder may hold the same audit with fewer
     targets, releases or attacks. With `keep_traces`, the file of traces is moved there when the
-    audit begins. To `estimate` time and memory, each attack is tried.
+    audit begins. To `estimate` time and memory, each attack is tried. `by` says to which groups
+    people belong, for numbers about these, where everybody is asked.
     """
     path, folder = Path(traces), RunFolder(Path(out))
     everybody = Traces.load(path)
@@ -200,15 +211,32 @@ def prepare_audit(
     if estimate:
         tasks = estimate_cost(plan, people, left, seconds_to_try=seconds_to_try)
         cost = replace(tasks, seconds=FOLLOWED_BY * tasks.seconds)
+    groupings = _groupings(plan, people, by, everybody.users)
     follow_up = FollowUp.of(plan, people.tested)
     promised = guaranteed(plan, people.tested)
     look, data = folder.look_at(plan), everybody.about_json()
     return PreparedAudit(
-        plan, left, cost, look, job, folder, follow_up, promised, data, extend, keep_traces
+        *(plan, left, cost, look, job, folder, follow_up, promised, data, extend, keep_traces),
+        _groupings=groupings,
     )
 
 
-def try_own_code(job: Job, folder: RunFolder, workers: Workers) -> list[tuple[Task, pl.DataFrame]]:
+def _groupings(
+    plan: Plan, people: Population, by: AnyPath | Frame | None, users: Sequence[str]
+) -> dict[str, list[str]]:
+    """Return the groups of all who are asked; none where only targets are."""
+    if not isinstance(plan.game, EverybodyGame):
+        if by is not None:
+            problem = "groups of people (`by`) are compared only where everybody is asked"
+            raise InputError(problem, fix="Ask for everybody (`everybody`), or leave it out")
+        return {}
+    given = None if by is None else read_attributes(by, users).groups
+    asked = plan.game.rounds(people, plan, plan.tasks[0]).everybody
+    m = max(one.group_size for one in plan.schemes)
+    return groupings_of(people.tested, asked, m, given)
+
+
+def try_own_code(job: Job, folder: RunFolder, workers: Workers) -> list[tuple[Task, TaskScores]]:
     """Do one task under each scheme before all others, if code of a user's own takes part.
 
     Nothing is kept before all of them are done: a slip ends the audit at once, and leaves the
@@ -219,17 +247,18 @@ def try_own_code(job: Job, folder: RunFolder, workers: Workers) -> list[tuple[Ta
     if not plan.code or folder.finished(plan):
         return []
     first = [*{task.scheme: task for task in reversed(plan.tasks)}.values()]
-    tried: dict[Task, pl.DataFrame] = {}
+    tried: dict[Task, TaskScores] = {}
     for outcome in chain.from_iterable(
         _outcomes(job, folder, workers, tasks) for tasks in (first, first[:1])
     ):
-        if outcome.scores is None:
+        scores = outcome.of_task
+        if scores is None:
             raise AuditFailedError(
                 "code of your own failed in the first task, so no other was begun: "
                 f"{outcome.failure.splitlines()[-1]}\n{outcome.task}: {outcome.failure}"
             )
-        before = tried.setdefault(outcome.task, outcome.scores)
-        once, twice = (np.array(one["score"], float) for one in (before, outcome.scores))
+        before = tried.setdefault(outcome.task, scores)
+        once, twice = (np.array(one.targets["score"], float) for one in (before, scores))
         if not np.allclose(once, twice, equal_nan=True):
             raise InputError(
                 "code of your own gave other scores when the first task was done again",
@@ -266,12 +295,13 @@ def do_what_is_left(
     on_progress(n_done, len(tasks))
     with _resumable(folder, lambda: n_done, len(tasks)):
         for outcome in _outcomes(job, folder, workers, left):
-            if outcome.scores is None:
+            scores = outcome.of_task
+            if scores is None:
                 failed.append(outcome.task)
                 folder.log(f"failed: {outcome.task}\n{outcome.failure}")
                 on_failure(outcome.task, outcome.failure)
             else:
-                folder.write_task(job.plan, outcome.task, outcome.scores)
+                folder.write_task(job.plan, outcome.task, scores)
                 n_done += 1
             on_progress(n_done, len(tasks))
     return tuple(failed)

@@ -23,13 +23,24 @@ from whosthere.auditing.manifest import (
     write_json,
 )
 from whosthere.data.files import add_line, new_file, read_metadata, read_table, write_table
+from whosthere.data.reading.source import readable
 from whosthere.errors import FileError
-from whosthere.game.scoring import NOTHING, Scored, tests_and_controls
+from whosthere.game.everybody import CONTROL
+from whosthere.game.scoring import (
+    ASKED,
+    NOTHING,
+    Scored,
+    TaskScores,
+    by_setting,
+    tests_and_controls,
+)
 from whosthere.inference.looks import Look
+from whosthere.inference.panel import Panel
+from whosthere.inference.scores import Scores
 from whosthere.inference.vocabulary import CEILING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from whosthere.game.plan import Plan
@@ -49,6 +60,9 @@ MAY_LEAVE = {
     "leaks.parquet": "where and when people are found: sums over 5 people or more",
     "marginals.parquet": "how visits are spread: shares of 5 people or more",
     "regions.parquet": "the regions that these two name",
+    "spread.parquet": "how risk is spread over everybody",
+    "groups.parquet": "the risk of groups of everybody",
+    "named.parquet": "how many of everybody would be named correctly",
     "what_if.json": "what coarser tables would change",
 }
 """What may be given to those who decide about a release: no numbers about single people."""
@@ -57,6 +71,7 @@ STAYS = {
     "scores.parquet": "a row for each score of a person",
     "control.parquet": "the same of the controls",
     "targets.parquet": "a row for each person who was attacked",
+    "people.parquet": "a row for each person of whom everybody's releases tell",
     "manifest.json": "what was planned, with the rows of these people in the traces",
     "log.txt": "what was done when, with the rows of these people",
 }
@@ -70,7 +85,10 @@ def identity_of(plan: Plan, traces_fingerprint: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Where an audit keeps the files of `RESULTS`, and ``tasks/`` with one for each task done."""
+    """Where an audit keeps the files of `RESULTS`, and ``tasks/`` with one for each task done.
+
+    Scores of everybody stand in ``everybody/``, in files of the same names.
+    """
 
     path: Path
 
@@ -149,32 +167,65 @@ class RunFolder:
             task for task in plan.tasks if self.scored(plan, task).covers(Scored.wanted(plan, task))
         }
 
-    def write_task(self, plan: Plan, task: Task, scores: pl.DataFrame) -> None:
+    def write_task(self, plan: Plan, task: Task, made: TaskScores) -> None:
         """Keep a finished task, whole or not at all, with what was done of it before."""
         before, wanted = self.scored(plan, task), Scored.wanted(plan, task)
-        if before != NOTHING and not before.covers(wanted):
-            scores = _joined(_read_task(self._task_file(plan, task)), scores, plan, task.scheme)
+        scores, everybody, path = *made, self._task_file(plan, task)
+        extends = before != NOTHING and not before.covers(wanted)
+        if everybody is not None:
+            # First, as it is the file of the task that tells that it is done.
+            place = _of_everybody(path)
+            if extends:
+                everybody = _merged(_read_task(place), everybody)
+            write_table(everybody, place, kind=KIND, metadata={}, force=True)
+        if extends:
+            scores = _joined(_read_task(path), scores, plan, task.scheme)
         used = set(scores["setting"])
         unused = [
             one for one in plan.settings if one.scheme == task.scheme and str(one) not in used
         ]
         about = {"done": wanted.without(unused).to_json()}
-        write_table(scores, self._task_file(plan, task), kind=KIND, metadata=about, force=True)
+        write_table(scores, path, kind=KIND, metadata=about, force=True)
         self.log(f"done: {task}")
 
-    def collect(self, plan: Plan) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Read the finished tasks: the scores of test releases, and those of the control."""
+    def collect(self, plan: Plan) -> Scores:
+        """Read the finished tasks; scores of everybody are read when they are asked for."""
         done = self.finished(plan)
-        return tests_and_controls(
+        tests, controls = tests_and_controls(
             plan, {task: _read_task(self._task_file(plan, task)) for task in done}
         )
+        named = {
+            str(one): (plan.schemes.index(one.scheme), [*map(str, plan.attacks_in(one))])
+            for one in plan.settings
+        }
+        paths = [_of_everybody(self._task_file(plan, task)) for task in plan.tasks if task in done]
+        everybody = _panels(named, [path for path in paths if path.exists()])
+        return Scores(tests, controls, everybody)
 
-    def read_tasks(self, targets: Sequence[int]) -> list[pl.DataFrame]:
-        """Read the kept tasks of a plan of which only the targets are known, in their order."""
-        kept: dict[int, list[Path]] = {}
-        for path in sorted((self.path / "tasks").glob("target-*-scheme-*.parquet")):
-            kept.setdefault(int(path.name.split("-")[1]), []).append(path)
-        return [_read_task(path) for row in targets for path in kept.get(row, ())]
+    def read_tasks(self) -> tuple[Scores, int]:
+        """Read the kept tasks of a plan of which only the manifest is known, and count them."""
+        manifest = self.manifest
+        settings, targets = manifest["settings"], manifest["plan"]["targets"]
+        order = {row: i for i, row in enumerate(targets)}
+
+        def place_of(path: Path) -> tuple[str, int, int]:
+            what, number, _, scheme = path.stem.split("-")
+            place = order.get(int(number), -1) if what == "target" else int(number)
+            return what, place, int(scheme)
+
+        found = (self.path / "tasks").glob("*-*-scheme-*.parquet")
+        paths = sorted((one for one in found if place_of(one)[1] >= 0), key=place_of)
+        tests, controls = by_setting([one["setting"] for one in settings], map(_read_task, paths))
+        schemes = [*dict.fromkeys((one["mechanism"], one["group_size"]) for one in settings)]
+        named = {
+            one["setting"]: (
+                schemes.index((one["mechanism"], one["group_size"])),
+                manifest["plan"]["contests"][one["setting"]],
+            )
+            for one in settings
+        }
+        everybody = [one for path in paths if (one := _of_everybody(path)).exists()]
+        return Scores(tests, controls, _panels(named, everybody)), len(paths)
 
     def write_results(self, name: str, table: pl.DataFrame) -> None:
         """Write a table for other programs to read."""
@@ -198,9 +249,66 @@ class RunFolder:
         return self.path / "tasks" / f"{task.what}-{task.number}-scheme-{number}.parquet"
 
 
+@dataclass(frozen=True)
+class PanelFiles:
+    """Where the scores of everybody by one attack in one setting are kept."""
+
+    paths: tuple[Path, ...]
+    column: str
+
+    def tests(self) -> Panel:
+        """Read those of test rounds."""
+        return self._panel(control=False)
+
+    def controls(self) -> Panel:
+        """Read those of control rounds, whose labels are coins."""
+        return self._panel(control=True)
+
+    def people(self) -> pl.Series:
+        """Return the rows of the people in the traces, in the order of the panels."""
+        first = _columns(self.paths[0], "release", "person")
+        return first.filter(pl.col("release") == first["release"][0])["person"]
+
+    def _panel(self, *, control: bool) -> Panel:
+        own = (path for path in self.paths if path.name.startswith(CONTROL) == control)
+        return Panel.of(
+            (_columns(one, "release", "label", self.column) for one in own), self.column
+        )
+
+
+def _panels(
+    named: Mapping[str, tuple[int, Sequence[str]]], paths: Sequence[Path]
+) -> dict[tuple[str, str], PanelFiles]:
+    """Find everybody's scores in files; settings are given by the number of their scheme."""
+    found = {}
+    for setting, (scheme, attacks) in named.items():
+        own = tuple(path for path in paths if path.stem.endswith(f"-scheme-{scheme}"))
+        known = {name for path in own for name in pl.read_parquet_schema(path)}
+        for attack in (*attacks, CEILING):
+            if (column := f"{attack} in {setting}") in known:
+                found[setting, attack] = PanelFiles(own, column)
+    return found
+
+
+def _columns(path: Path, *names: str) -> pl.DataFrame:
+    with _named(path), readable(path):
+        return pl.read_parquet(path, columns=list(names), glob=False)
+
+
+def _of_everybody(task_file: Path) -> Path:
+    return task_file.parent.parent / "everybody" / task_file.name
+
+
+def _merged(before: pl.DataFrame, added: pl.DataFrame) -> pl.DataFrame:
+    """Put scores of everybody together, of other rounds or by other attacks."""
+    both = pl.concat([before, added], how="diagonal").group_by(ASKED, maintain_order=True)
+    return both.agg(pl.all().drop_nulls().first()).sort("release", "person")
+
+
 def what_may_leave() -> str:
     """Return the note of a run folder on which of its files are private."""
     stays = STAYS | {"tasks": "the scores of each finished task"}
+    stays |= {"everybody": "the same of all people, where all are asked"}
     leave, stay = (
         "\n".join(f"  {name:<18} {what}" for name, what in some.items())
         for some in (MAY_LEAVE, stays)

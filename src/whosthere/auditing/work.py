@@ -30,7 +30,7 @@ from whosthere.data.traces import Traces
 from whosthere.errors import FileError, InputError, optional
 from whosthere.game.leaks import leaks_of
 from whosthere.game.rounds import Population, Task
-from whosthere.game.scoring import NOTHING, Scored, score_task
+from whosthere.game.scoring import NOTHING, Scored, TaskScores, score_task
 from whosthere.kernels.threads import one_thread, usable_processors
 from whosthere.specs import whole
 
@@ -84,6 +84,11 @@ class Outcome:
     scores: pl.DataFrame | None
     failure: str = ""
     everybody: pl.DataFrame | None = None
+
+    @property
+    def of_task(self) -> TaskScores | None:
+        """All scores of the task; None if it failed."""
+        return None if self.scores is None else TaskScores(self.scores, self.everybody)
 
 
 class Workers(ABC):
@@ -229,7 +234,7 @@ def work_on(job: Job, task: Task) -> Outcome:
             if job.others is None:
                 scores = score_task(people, job.plan, task, job.done)
                 return Outcome(task, scores.targets, everybody=scores.everybody)
-            others = job.others[job.plan.targets.index(task.number)]
+            others = dict(zip(job.plan.targets, job.others, strict=False)).get(task.number, ())
             return Outcome(task, leaks_of(people, job.plan, task, others))
     except Exception:  # whatever it is, the other tasks continue
         return Outcome(task, None, traceback.format_exc())

@@ -43,6 +43,7 @@ def audit(
     *,
     plan: Path | None = None,
     policy: Path | None = None,
+    by: Path | None = None,
     fail_on: str | None = None,
     what_if: bool = True,
     out: Path,
@@ -64,7 +65,8 @@ def audit(
 
     Example: `whosthere audit traces.parquet --group-size 1000 --mechanism 'suppress(k=1)'
     --mechanism 'laplace(eps=1, unit=event)' --seed 1 --out run`, or
-    `whosthere audit records/ -m 1000 -M 'suppress(k=1)' --fail-on reject --out run`
+    `whosthere audit records/ -m 1000 -M 'suppress(k=1)' --fail-on reject --out run`, or, where all
+    customers are counted, `whosthere audit traces.parquet --everybody -M 'suppress(k=1)' --out run`
     """
     from whosthere.auditing.estimate import SECONDS_TO_TRY
     from whosthere.auditing.plan_file import chosen_options
@@ -89,6 +91,7 @@ def audit(
                 # What is compiled for a try need not be compiled by each worker.
                 estimate=talk or workers != 1,
                 seconds_to_try=SECONDS_TO_TRY if talk else 0,
+                by=by,
             )
         if talk:
             if dry_run or details:
@@ -144,10 +147,12 @@ def traces_of(
 
 
 def _show_plan(plan: Plan) -> None:
-    releases = [f"{plan.releases} per target and scheme, {plan.control_releases} for control"]
+    of_all = plan.choice is not None and plan.choice.everybody
+    each = "scheme, all of which test everybody" if of_all else "target and scheme"
+    releases = [f"{plan.releases} per {each}, {plan.control_releases} for control"]
     releases += [f"{n} for {attack}" for attack, n in plan.to_json().get("releases_of", {}).items()]
     rows = [
-        ("targets", f"{len(plan.targets)}, {plan.choice}"),
+        ("targets", str(plan.choice) if of_all else f"{len(plan.targets)}, {plan.choice}"),
         ("releases", "\n".join(releases)),
         ("reference", f"{plan.reference_size:,} people an attacker has real traces of"),
     ]

@@ -183,11 +183,12 @@ def _show_first_screen(result: AuditResult) -> None:
 def _rests_on(result: AuditResult) -> Iterable[str]:
     attacks = list(dict.fromkeys(one.attack for one in result.findings if is_judged(one.attack)))
     sizes = sorted({one.group_size for one in result.verdicts if one.group_size is not None})
-    chosen = result.choice or "it is not known how they were chosen"
     by = f"{attacks[0]} alone" if len(attacks) == 1 else counted(len(attacks), "attack")
     groups = " and ".join(f"{size:,}" for size in sizes)
-    who = "1 person" if result.n_targets == 1 else f"{result.n_targets:,} people"
-    yield f"{who}, {chosen}; groups of {groups}; {by}; policy {result.policy.name!r}."
+    where = f"groups of {groups}"
+    if result.include is not None:
+        where = f"each in a release with a chance of {result.include:g} ({groups} people)"
+    yield f"{result.asked}; {where}; {by}; policy {result.policy.name!r}."
     look = max((one.look for one in result.verdicts), default=1)
     if look > 1:
         yield f"This is look {look}."

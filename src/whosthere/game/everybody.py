@@ -50,9 +50,10 @@ if TYPE_CHECKING:
     from whosthere.privacy.publish import PublishedTable
     from whosthere.privacy.release import Release
 
-ROUNDS_IN_BLOCK = 5
+ROUNDS_INBLOCK = 5
 """How many rounds a task has, so that little is lost when it is interrupted."""
-_BLOCK, _CONTROL = "block", "control"
+BLOCK, CONTROL = "block", "control"
+"""What the number of a task is of: test rounds, or control rounds."""
 # Of so few people, the same may be drawn twice by chance.
 _FEW = 500
 
@@ -86,23 +87,23 @@ class EverybodyGame(Game):
         tests = max(map(plan.releases_by, plan.attacks))
         return tuple(
             Task(number, scheme, what)
-            for what, rounds in ((_BLOCK, tests), (_CONTROL, plan.control_releases))
-            for number, scheme in product(range(ceil(rounds / ROUNDS_IN_BLOCK)), plan.schemes)
+            for what, rounds in ((BLOCK, tests), (CONTROL, plan.control_releases))
+            for number, scheme in product(range(ceil(rounds / ROUNDS_INBLOCK)), plan.schemes)
         )
 
     def rounds(self, population: Population, plan: Plan, task: Task) -> EverybodyRounds:
         return EverybodyRounds(population, plan, task, self)
 
     def tests(self, plan: Plan, task: Task, attack: Attack) -> range:
-        return _of_block(task, plan.releases_by(attack)) if task.what == _BLOCK else range(0)
+        return _of_block(task, plan.releases_by(attack)) if task.what == BLOCK else range(0)
 
     def controls(self, plan: Plan, task: Task) -> range:
-        return _of_block(task, plan.control_releases) if task.what == _CONTROL else range(0)
+        return _of_block(task, plan.control_releases) if task.what == CONTROL else range(0)
 
 
 def _of_block(task: Task, n: int) -> range:
-    first = task.number * ROUNDS_IN_BLOCK
-    return range(first, max(min(first + ROUNDS_IN_BLOCK, n), first))
+    first = task.number * ROUNDS_INBLOCK
+    return range(first, max(min(first + ROUNDS_INBLOCK, n), first))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -214,7 +215,7 @@ class EverybodyRounds(Rounds):
                     yield player
 
     def _on_everybody(self, contest: Contest, attack: AttackOnEverybody) -> Player:
-        known = self._known(contest.setting.knowledge)
+        known = self.known(contest.setting.knowledge)
         nobody = _Asked(self, -1)
         auxiliary = [table.auxiliary(attack.uses) for table in nobody.tables]
 
@@ -230,7 +231,7 @@ class EverybodyRounds(Rounds):
                 fitted |= _Asked(self, target).player(contest).fitted
         return _SamplePlayer(contest, fitted, facts=tuple(one.facts for one in self.tables))
 
-    def _known(self, rule: Knowledge) -> list[Traces]:
+    def known(self, rule: Knowledge) -> list[Traces]:
         """Return what is known of all who are asked, over the cells of each table.
 
         It is drawn as in the game of one target, over the regions and epochs of the traces.

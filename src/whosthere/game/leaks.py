@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from whosthere.adversary.attacks.likelihood_ratio import terms_by_cell
+from whosthere.adversary.attacks.likelihood_ratio import nulls_of_everybody, terms_by_cell
 from whosthere.adversary.rates import fit_rates
 from whosthere.data.cells import region_and_epoch
 from whosthere.data.floor import hidden_places
 from whosthere.data.regions import MOST_OUTLINES
+from whosthere.game.everybody import EverybodyGame, EverybodyRounds
 from whosthere.game.rounds import Population, Task
 from whosthere.game.target import ANYTHING, TARGET_GAME, TargetRounds
 from whosthere.seeds import generator
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 PEOPLE_TO_LOOK_AT = 400
 """How many people are looked at, at most: the targets and, as a map needs more, others."""
+MOST_OF_EVERYBODY = 20_000
+"""Where everybody is asked, that many people are looked at in the same releases, drawn at random
+from all of them if they are more."""
 FEWEST_TO_LOOK_AT = 100
 """Where the audit is small, at least so many: no place is told of where too few of them were."""
 # The closer look may take this share of the time that the scores take.
@@ -71,6 +75,13 @@ REGIONS = {
 Positions and outlines are null where they are not known; an outline is an `Outline` of regions.
 """
 _OF_ONE = {"person": pl.Int32()} | _PLACE | {"leak": pl.Float64()}
+
+
+def leak_tasks(plan: Plan) -> tuple[Task, ...]:
+    """Return the tasks that find leaks: one for each target, or for everybody, and scheme."""
+    if isinstance(plan.game, EverybodyGame):
+        return tuple(Task(0, scheme, "leaks") for scheme in plan.schemes)
+    return TARGET_GAME.tasks(plan)
 
 
 def others_to_look_at(plan: Plan, tested: Traces) -> tuple[tuple[int, ...], ...]:
@@ -147,6 +158,8 @@ def leaks_of(population: Population, plan: Plan, task: Task, others: Sequence[in
     the target have rows only where they were. The rows of the target have the columns of
     `MARGINALS` as well, which are null in all others.
     """
+    if isinstance(plan.game, EverybodyGame):
+        return _leaks_of_everybody(plan.game.rounds(population, plan, task))
     tasks = [task, *(Task(row, task.scheme) for row in others)]
     rounds = (TargetRounds(population, plan, one) for one in tasks)
     return pl.concat([_leaks_of_one(one, whole=one.task is task) for one in rounds], how="diagonal")
@@ -204,6 +217,38 @@ def _leaks_of_one(rounds: TargetRounds, *, whole: bool) -> pl.DataFrame:
     )
 
 
+def _leaks_of_everybody(rounds: EverybodyRounds) -> pl.DataFrame:
+    """Return what leaks of all who are asked: a row for each place, as in both tables."""
+    attacked = rounds.tables[rounds.task.scheme.finest or 0]
+    axes, chance = _Axis.both(attacked.traces), rounds.game.include
+    drawn = [rounds.test(i) for i in range(RELEASES_TO_LOOK_AT)]
+    releases = [one.publication.releases[attacked.place] for one in drawn]
+    rates = [fit_rates(release) for release in releases]
+    counts = attacked.traces.counts()
+    marginals = pl.DataFrame(
+        {
+            "truth": np.concatenate([axis.shares(counts) for axis in axes]),
+            "estimated": np.mean(
+                [np.concatenate([axis.shares(one.dense()) for axis in axes]) for one in rates], 0
+            ),
+        }
+    )
+    n = min(rounds.everybody.size, MOST_OF_EVERYBODY)
+    which = np.sort(rounds.rng("closer look").permutation(rounds.everybody.size)[:n])
+    found = []
+    for setting in (one for one in rounds.plan.settings if one.scheme == rounds.task.scheme):
+        people = rounds.known(setting.knowledge)[attacked.place].select(which)
+        leak = np.zeros(people.n_visits)
+        for one, release, fitted in zip(drawn, releases, rates, strict=True):
+            inside = np.repeat(one.labels_of(rounds.everybody[which]), np.diff(people.indptr))
+            terms = [null.by_cell() for _, null in nulls_of_everybody(release, people, fitted)]
+            weight = np.where(inside, 1 / chance, -1 / (1 - chance)) / RELEASES_TO_LOOK_AT
+            leak += weight * np.maximum(np.concatenate([np.empty(0), *terms]), LEAST_TERM)
+        of_setting = leaks_of_people(people, leak, str(setting))
+        found.append(pl.concat([of_setting, marginals], how="horizontal"))
+    return pl.concat(found)
+
+
 def rarely_visited(traces: Traces) -> dict[str, Bools]:
     """Tell which places of each axis are hidden, given where everybody was."""
     return {axis.name: hidden_places(*axis.visited(traces)) for axis in _Axis.both(traces)}
@@ -245,7 +290,13 @@ def add_up(
     No share of visits is told of `hidden` places, as by `rarely_visited`. Returns leaks with the
     columns `LEAKS`, and marginals with the columns `MARGINALS`.
     """
-    rows = pl.concat([found[task] for task in TARGET_GAME.tasks(plan)])
+    rows = pl.concat([found[task] for task in leak_tasks(plan)])
+    if isinstance(plan.game, EverybodyGame):
+        held = pl.concat([pl.Series(hidden[axis]) for axis in ("region", "hour")])
+        times = rows.height // max(held.len(), 1)
+        secret = pl.Series(np.tile(held.to_numpy(), times))
+        shown = [pl.when(~secret).then(pl.col(one)).alias(one) for one in ("truth", "estimated")]
+        return rows.select(list(LEAKS)), rows.with_columns(shown).select(list(MARGINALS))
     parts = rows.partition_by("setting", "axis", as_dict=True, maintain_order=True)
     leaks, marginals = [], []
     for setting in plan.settings:

@@ -25,6 +25,8 @@ class TargetChoice:
 
     by_hand: bool = False
     """Whether a user named them. They are then no sample, and speak for nobody else."""
+    everybody: bool = False
+    """Whether all of these people are asked, and not a sample of them."""
     min_visits: int = 1
     """How many visits the people had at least from whom they were drawn at random."""
     eligible: int = 0
@@ -42,19 +44,23 @@ class TargetChoice:
         if self.by_hand:
             return "named by hand"
         if self.who is None:
-            return "drawn at random"
-        return f"drawn at random from {self.who} ({self.eligible:,} of {self.people:,})"
+            return "everybody" if self.everybody else "drawn at random"
+        how = "all" if self.everybody else "drawn at random from"
+        return f"{how} {self.who} ({self.eligible:,} of {self.people:,})"
 
     def to_json(self) -> dict[str, Any]:
         """Return the choice as a JSON object."""
         numbers = asdict(self)
-        return {"how": "by hand"} if numbers.pop("by_hand") else {"how": "at random", **numbers}
+        by_hand, everybody = numbers.pop("by_hand"), numbers.pop("everybody")
+        how = "everybody" if everybody else "at random"
+        return {"how": "by hand"} if by_hand else {"how": how, **numbers}
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any]) -> TargetChoice:
         """Read what `to_json` wrote."""
         numbers = {name: int(value) for name, value in described.items() if name != "how"}
-        return cls(by_hand=described["how"] == "by hand", **numbers)
+        how = described["how"]
+        return cls(by_hand=how == "by hand", everybody=how == "everybody", **numbers)
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,10 @@ class Scored:
 NOTHING = Scored()
 
 
+ASKED = ("release", "person", "label")
+"""The columns of everybody's scores besides those of attacks."""
+
+
 class TaskScores(NamedTuple):
     """What came of a task.
 

@@ -12,7 +12,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
 from whosthere.inference.metrics import Estimate, auc, least_share
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.arrays import Bools, Floats
+    from whosthere.inference.panel import Panel
 
 FALSE_ALARMS = 0.01
 """The share of sound audits whose control fails by chance."""
@@ -79,6 +80,37 @@ def above_ceiling(
     least = float(least_share(won, won + lost, FALSE_ALARMS / n_controls))
     share = (won + lost) / len(attack)
     return Estimate((won - lost) / len(attack), (2 * least - 1) * share, 1.0)
+
+
+def above_ceiling_by_rounds(
+    panel: Panel, best: NDArray[np.float32], rng: np.random.Generator, *, n_controls: int = 1
+) -> Estimate:
+    """Return the same of a game of everybody, where all scores of a round depend on one another.
+
+    Rounds are paired two by two. A pair compares everybody who is in one of the two. What is won
+    less what is lost, as a share of these people, is one number for a pair of rounds; these numbers
+    are independent, and their mean is at most 0 for the best test. The bound is that of Student.
+
+    `best` are scores of the best test, in the shape of the panel's.
+    """
+    margins = []
+    for first in range(0, len(best) - 1, 2):
+        one, other = (panel.labels[first + i] for i in (0, 1))
+        asked = np.flatnonzero(one != other)
+        if not asked.size:
+            continue
+        sign = np.where(one[asked], 1, -1)
+        coins = rng.choice([-1, 1], asked.size)
+        right = []
+        for scores in (panel.scores, best):
+            ahead = sign * np.sign(scores[first, asked] - scores[first + 1, asked])
+            right.append(np.where(ahead == 0, coins, ahead) > 0)
+        margins.append(float(np.mean(right[0] & ~right[1]) - np.mean(right[1] & ~right[0])))
+    mean, n = float(np.mean(margins)) if margins else 0.0, len(margins)
+    if n < 2:
+        return Estimate(mean, -1.0, 1.0)
+    reach = -float(stdtrit(n - 1, FALSE_ALARMS / n_controls)) * float(np.std(margins, ddof=1))
+    return Estimate(mean, mean - reach / math.sqrt(n), 1.0)
 
 
 def law_control(sums: Floats, *, n_controls: int = 1) -> Estimate:

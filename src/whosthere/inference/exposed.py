@@ -13,11 +13,13 @@ it is true is much less likely than the best of all mixtures (a likelihood-ratio
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import betainc, ndtr, ndtri, owens_t
+from scipy.stats import binom
 
 from whosthere.arrays import Floats, frozen
 from whosthere.display import counted
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 
 _TRUE_AUCS = frozen([0.0, *ndtr(np.arange(-1.6, 2.85, 0.1)), 1.0], np.float64)
+_TRUE_RATES = frozen(np.sin(np.linspace(0, np.pi / 2, 53)) ** 2, np.float64)
 _SHARES = frozen(np.sin(np.linspace(0, np.pi / 2, 61)) ** 2, np.float64)
 _N_BINS = 60
 _BINS = frozen(np.sin(np.linspace(0, np.pi / 2, _N_BINS + 1)) ** 2, np.float64)
@@ -41,17 +44,23 @@ _STEPS = 100
 # Within so many normal deviates of the limit, a person may count as either side of it (0.89 to
 # 0.91 for 0.9). Where everybody is at the limit, the test would otherwise reject too often.
 _BLUR = 0.05
+# The same for rates, as the arc sine of their root: 0.88 to 0.92 for 0.9.
+_BLUR_OF_RATES = 0.03
+_CLOSE = frozen([-1, 0, 1], np.float64)
 # The likelihood ratio of mixtures is not quite that of a textbook. In simulations, this much more
 # of a drop keeps false rejections of the true share at 2.5 %.
 _LEEWAY = 0.75
+# More different numbers of releases than these are put together where they are about alike.
+_MOST_KINDS, _ALIKE = 12, 1.15
 
 
 def share_exposed(
     aucs: ArrayLike,
-    n_in: int,
-    n_out: int,
+    n_in: ArrayLike,
+    n_out: ArrayLike,
     limit: float = 0.9,
     *,
+    effective: float | None = None,
     errors: Errors = FIRST_ERRORS,
 ) -> Estimate:
     """Return the share of people whose true AUC is `limit` or more.
@@ -65,34 +74,32 @@ def share_exposed(
     in some IN releases and not at all in the others, an AUC of 0.88), the lower end was above the
     true share of 0 in 24 % of simulations with 10 + 10 releases, and in 2 % with 50 + 50.
 
-    `aucs` are measured, shape (n_targets,), over `n_in` IN and `n_out` OUT releases each.
+    `aucs` are measured, shape (n_targets,), over `n_in` IN and `n_out` OUT releases each, which may
+    be different numbers. They tell as much as `effective` people do whose measurements do not
+    depend on one another, by default as all.
     """
-    measured = np.asarray(aucs, np.float64)
-    close = ndtr(ndtri(limit) + np.array([-_BLUR, 0, _BLUR]))
-    grid = np.union1d(_TRUE_AUCS, close)
-    chances, repeats = _chances(measured, n_in, n_out, grid)
-    first, last = (np.full(_SHARES.size, np.searchsorted(grid, end)) for end in close[[0, 2]])
-    likely = _best_likelihoods(chances, repeats, last, first, _SHARES)
-    value = float(_SHARES[likely >= likely.max() - 0.01].mean())
-    low, high = _compatible(likely, TAIL, value, measured.size)
-    low_to_decide, _ = _compatible(likely, errors.low, value, measured.size)
-    _, high_to_decide = _compatible(likely, errors.high, value, measured.size)
-    known = _exact(value, measured.size, TAIL)
-    note = None
-    if high - low > 1.5 * (known[1] - known[0]):
-        note = (
-            f"wide because each AUC rests on only {n_in} IN and {n_out} OUT releases; "
-            "more releases would help more than more targets"
-        )
-    return Estimate(value, low, high, note, None, low_to_decide, high_to_decide)
+    people = Mixture.of_aucs(aucs, n_in, n_out, limit, effective=effective)
+    found = people.share(errors)
+    least, most = _exact(found.value or 0.0, people.n, TAIL)
+    if (found.high or 0.0) - (found.low or 0.0) <= 1.5 * (most - least):
+        return found
+    each = " and ".join(
+        f"{np.median(np.asarray(n)):.0f} {what}" for n, what in ((n_in, "IN"), (n_out, "OUT"))
+    )
+    note = (
+        f"wide because each AUC rests on only {each} releases; "
+        "more releases would help more than more targets"
+    )
+    return replace(found, note=note)
 
 
 def risk_percentile(
     aucs: ArrayLike,
-    n_in: int,
-    n_out: int,
+    n_in: ArrayLike,
+    n_out: ArrayLike,
     q: float,
     *,
+    effective: float | None = None,
     errors: Errors = FIRST_ERRORS,
 ) -> Estimate:
     """Return the true AUC that a share `q` of people do not exceed.
@@ -102,39 +109,157 @@ def risk_percentile(
     few targets, as many people as make up the share 1 - q may all have been missed: the upper end
     is then 1, and a note says how many targets are needed. Arguments are as for `share_exposed`.
     """
-    measured = np.asarray(aucs, np.float64)
-    grid, n = _TRUE_AUCS, measured.size
-    chances, repeats = _chances(measured, n_in, n_out, grid)
-    mixture = _best_mixture(chances, repeats)
-    above = np.cumsum(mixture[::-1])[::-1]
-    value = float(grid[np.flatnonzero(above >= 1 - q - 1e-9)[-1]])
-    points = np.arange(grid.size)
-    likely = _best_likelihoods(chances, repeats, points, points, np.full(grid.size, 1 - q))
-    best = max(float(likely.max()), float(np.log(chances @ mixture) @ repeats))
-
-    def ends(tail: float) -> tuple[float, float]:
-        least, most = _exact(np.minimum(above, 1.0), n, tail)
-        unlikely = likely < best - _allowed_drop(tail)
-        surely, hardly = unlikely & (least > 1 - q), unlikely & (most < 1 - q)
-        low = float(grid[np.flatnonzero(surely)[-1]]) if surely.any() else 0.0
-        return low, float(grid[np.flatnonzero(hardly)[0]]) if hardly.any() else 1.0
-
-    low, high = ends(TAIL)
-    low_to_decide, high_to_decide = ends(errors.low)[0], ends(errors.high)[1]
-    needed = least_people(1 - q, errors.high)
-    too_few = f"no upper end with {counted(n, 'target')}: at least {needed} are needed"
-    note = too_few if n < needed else None
-    value = min(max(value, low), high)
-    return Estimate(value, low, high, note, None, low_to_decide, high_to_decide)
+    people = Mixture.of_aucs(aucs, n_in, n_out, effective=effective)
+    return people.percentile(q, errors)
 
 
-def _exact(shares: ArrayLike, n: int, tail: float) -> tuple[Floats, Floats]:
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """People whose true risks are on a grid, by what was measured of them.
+
+    `chances` of each different measurement by true risk, shape (n_distinct, n_grid); `repeats`, how
+    many people it stands for; `place`, the measurement of each person. Of a limit to compare risks
+    with, `close` are the ends within which a risk may count as either side of it.
+    """
+
+    grid: Floats
+    close: Floats
+    chances: Floats
+    repeats: Floats
+    place: NDArray[np.intp]
+
+    @classmethod
+    def of_aucs(
+        cls,
+        aucs: ArrayLike,
+        n_in: ArrayLike,
+        n_out: ArrayLike,
+        limit: float | None = None,
+        *,
+        effective: float | None = None,
+    ) -> Mixture:
+        """Return people by their measured AUCs; arguments are as for `share_exposed`."""
+        close = np.array([]) if limit is None else ndtr(ndtri(limit) + _CLOSE * _BLUR)
+        grid = np.union1d(_TRUE_AUCS, close)
+        measured = np.asarray(aucs, np.float64)
+        kinds, kind = _kinds(n_in, n_out, measured.size)
+        laws = [_noise(*numbers, tuple(grid.tolist())) for numbers in kinds]
+        chances = np.concatenate(laws, axis=1).T
+        return cls._of(grid, close, chances, kind * _N_BINS + _bin_of(measured), effective)
+
+    @classmethod
+    def of_rates(
+        cls,
+        found: ArrayLike,
+        n_in: ArrayLike,
+        limit: float | None = None,
+        *,
+        effective: float | None = None,
+    ) -> Mixture:
+        """Return people by how often they were found in how many rounds: binomial noise."""
+        close, grid = np.empty(0), _TRUE_RATES
+        if limit is not None:
+            angles = np.clip(np.arcsin(np.sqrt(limit)) + _CLOSE * _BLUR_OF_RATES, 0, np.pi / 2)
+            close = np.sin(angles) ** 2
+            grid = np.union1d(_TRUE_RATES, close)
+        count, n = np.asarray(found, np.float64), np.asarray(n_in)
+        kinds, kind = _kinds(n, n, count.size)
+        sizes = np.array([size for size, _ in kinds])
+        shown = np.rint(count * sizes[kind] / n).astype(np.intp)
+        laws = [np.asarray(binom.pmf(np.arange(k + 1)[:, None], k, grid)) for k in sizes]
+        odd = [(1 - _ODD) * law + _ODD / len(law) for law in laws]
+        firsts = np.concatenate([[0], np.cumsum(sizes + 1)])
+        return cls._of(grid, close, np.concatenate(odd), firsts[kind] + shown, effective)
+
+    @classmethod
+    def _of(
+        cls,
+        grid: Floats,
+        close: Floats,
+        chances: Floats,
+        place: NDArray[np.intp],
+        effective: float | None,
+    ) -> Mixture:
+        distinct, place, repeats = np.unique(place, return_inverse=True, return_counts=True)
+        each = 1.0 if effective is None else effective / place.size
+        return cls(grid, close, chances[distinct], frozen(repeats * each, np.float64), place)
+
+    @property
+    def n(self) -> float:
+        return float(self.repeats.sum())
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The share of people at each true risk that makes the measurements most likely."""
+        return _best_mixture(self.chances, self.repeats)
+
+    @property
+    def expected(self) -> Floats:
+        """The expected true risk of each person, given what was measured."""
+        weighted = self.chances * self.shares
+        means = weighted @ self.grid / weighted.sum(axis=1)
+        return np.asarray(means[self.place])
+
+    def share(self, errors: Errors) -> Estimate:
+        """Return the share of people whose true risk is the limit or more."""
+        ends = np.searchsorted(self.grid, self.close[[0, -1]])
+        first, last = (np.full(_SHARES.size, end) for end in ends)
+        likely = _best_likelihoods(self.chances, self.repeats, last, first, _SHARES)
+        value = float(_SHARES[likely >= likely.max() - 0.01].mean())
+        low, high = _compatible(likely, TAIL, value, self.n)
+        low_to_decide, _ = _compatible(likely, errors.low, value, self.n)
+        _, high_to_decide = _compatible(likely, errors.high, value, self.n)
+        return Estimate(value, low, high, None, None, low_to_decide, high_to_decide)
+
+    def percentile(self, q: float, errors: Errors) -> Estimate:
+        """Return the true risk that a share `q` of people do not exceed."""
+        grid, n = self.grid, self.n
+        above = np.cumsum(self.shares[::-1])[::-1]
+        value = float(grid[np.flatnonzero(above >= 1 - q - 1e-9)[-1]])
+        points = np.arange(grid.size)
+        wanted = np.full(grid.size, 1 - q)
+        likely = _best_likelihoods(self.chances, self.repeats, points, points, wanted)
+        best = max(float(likely.max()), float(np.log(self.chances @ self.shares) @ self.repeats))
+
+        def ends(tail: float) -> tuple[float, float]:
+            least, most = _exact(np.minimum(above, 1.0), n, tail)
+            unlikely = likely < best - _allowed_drop(tail)
+            surely, hardly = unlikely & (least > 1 - q), unlikely & (most < 1 - q)
+            low = float(grid[np.flatnonzero(surely)[-1]]) if surely.any() else 0.0
+            return low, float(grid[np.flatnonzero(hardly)[0]]) if hardly.any() else 1.0
+
+        low, high = ends(TAIL)
+        low_to_decide, high_to_decide = ends(errors.low)[0], ends(errors.high)[1]
+        needed = least_people(1 - q, errors.high)
+        too_few = f"no upper end with {counted(int(n), 'target')}: at least {needed} are needed"
+        note = too_few if n < needed else None
+        value = min(max(value, low), high)
+        return Estimate(value, low, high, note, None, low_to_decide, high_to_decide)
+
+
+def _kinds(
+    n_in: ArrayLike, n_out: ArrayLike, n: int
+) -> tuple[list[tuple[int, int]], NDArray[np.intp]]:
+    """Return a few kinds of people by how many IN and OUT releases they have, and each one's kind.
+
+    Numbers whose smaller one is about the same make one kind: the noise depends on it most.
+    """
+    fewer, more = (np.broadcast_to(some(n_in, n_out), (n,)) for some in (np.minimum, np.maximum))
+    pairs, place = np.unique(np.stack([fewer, more]), axis=1, return_inverse=True)
+    if pairs.shape[1] > _MOST_KINDS:
+        _, place = np.unique(np.rint(np.log(fewer) / math.log(_ALIKE)), return_inverse=True)
+        sums = np.stack([np.bincount(place, weights) for weights in (fewer, more)])
+        pairs = np.rint(sums / np.bincount(place)).astype(np.int64)
+    return [(int(a), int(b)) for a, b in pairs.T], place
+
+
+def _exact(shares: ArrayLike, n: float, tail: float) -> tuple[Floats, Floats]:
     """Return the exact intervals around shares of n people, which need not be whole people."""
     counts = n * np.asarray(shares, np.float64)
     return least_share(counts, n, tail), 1 - least_share(n - counts, n, tail)
 
 
-def _compatible(likely: Floats, tail: float, value: float, n: int) -> tuple[float, float]:
+def _compatible(likely: Floats, tail: float, value: float, n: float) -> tuple[float, float]:
     """Return the least and the largest share that neither test rejects."""
     least, most = _exact(value, n, tail)
     drop = likely.max() - likely - _allowed_drop(tail)
@@ -164,7 +289,7 @@ def _best_likelihoods(
 
     Constraint c is that the share `shares[c]` of people is at grid point `first[c]` or above, and
     everybody else at `last[c]` or below. It is maximised by the EM algorithm, whose steps keep the
-    weight of either side. `chances` and `repeats` are as by `_chances`; the others and the result
+    weight of either side. `chances` and `repeats` are as of a `Mixture`; the others and the result
     have the shape (n_constraints,).
     """
     points = np.arange(chances.shape[1])
@@ -188,21 +313,12 @@ def _best_mixture(chances: Floats, repeats: Floats) -> Floats:
     return mixture
 
 
-def _chances(measured: Floats, n_in: int, n_out: int, grid: Floats) -> tuple[Floats, Floats]:
-    """Return the chance of each distinct measurement by true AUC, and how many targets have it.
-
-    Shapes: (n_distinct, n_grid), (n_distinct,).
-    """
-    distinct, repeats = np.unique(_bin_of(measured), return_counts=True)
-    return _noise(n_in, n_out, tuple(grid.tolist()))[:, distinct].T, repeats.astype(np.float64)
-
-
 def _bin_of(aucs: Floats) -> NDArray[np.intp]:
     # 0.5 and other fractions are edges: rounding errors must not move them to the next bin.
     return np.clip(np.searchsorted(_BINS, aucs - 1e-12, "left") - 1, 0, _N_BINS - 1)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _noise(n_in: int, n_out: int, grid: tuple[float, ...]) -> Floats:
     """Return the law of the measured AUC by true AUC, shape (n_grid, _N_BINS).
 

@@ -59,14 +59,14 @@ def measure(
     share the chance of a wrong rejection at this look. All controls (by default those given here)
     share the chance of a false alarm.
     """
-    parts = _by_setting_and_attack(tests)
-    shared_parts = _by_setting_and_attack(shared_releases(tests))
+    parts = by_setting_and_attack(tests)
+    shared_parts = by_setting_and_attack(shared_releases(tests))
     uneven = {
         setting
         for (setting, attack), rows in parts.items()
         if rows.height > shared_parts[setting, attack].height and not attack.endswith(STUDY_ONLY)
     }
-    control_parts = _by_setting_and_attack(controls)
+    control_parts = by_setting_and_attack(controls)
     # Of a mechanism without a law, no ceiling is known: its rows only hold checks and utility.
     ceilings = {
         setting: rows
@@ -81,12 +81,12 @@ def measure(
     for (setting, attack), rows in parts.items():
         here = sum(one == setting and is_judged(name) for one, name in parts)
         n_judged = max((n_attacks or here) * n_limits, 1)
-        measured = _Measured(rows, seed, Errors.at(look, n_judged=n_judged))
+        measured = Measured(rows, seed, Errors.at(look, n_judged=n_judged))
         if attack == CEILING:
             found += measured.findings() if setting in ceilings else ()
-            found += _left_to_publish(measured)
+            found += left_to_publish(measured)
             own = pl.col("setting") == setting
-            found += _checked(measured, tests.filter(own), controls.filter(own), n_controls)
+            found += checked(measured, tests.filter(own), controls.filter(own), n_controls)
             if setting not in ceilings:
                 continue
         else:
@@ -109,8 +109,7 @@ def per_target(tests: pl.DataFrame) -> pl.DataFrame:
         .sort("target")
         .with_columns(auc=measured.aucs, accuracy=measured.accuracies)
         for measured in (
-            _Measured(rows, 0)
-            for rows in _by_setting_and_attack(tests.drop_nulls("score")).values()
+            Measured(rows, 0) for rows in by_setting_and_attack(tests.drop_nulls("score")).values()
         )
     ]
     return pl.concat(parts) if parts else pl.DataFrame()
@@ -127,7 +126,8 @@ def control_holds(findings: Sequence[Finding]) -> bool | None:
     return True if any(finding.metric == CONTROL for finding in controls) else None
 
 
-def _by_setting_and_attack(frame: pl.DataFrame) -> dict[tuple[str, str], pl.DataFrame]:
+def by_setting_and_attack(frame: pl.DataFrame) -> dict[tuple[str, str], pl.DataFrame]:
+    """Return the rows of each attack in each setting."""
     parts = frame.partition_by("setting", "attack", as_dict=True, maintain_order=True)
     return {(str(setting), str(attack)): rows for (setting, attack), rows in parts.items()}
 
@@ -138,10 +138,10 @@ def _control(tests: pl.DataFrame, controls: pl.DataFrame, n_controls: int) -> Fi
     scores, stand_in, targets = (rows[name].to_numpy() for name in ("score", "label", "target"))
     estimate = control.control_auc(scores, stand_in, targets, n_controls=n_controls)
     note = f"99 % interval for all {n_controls} controls together"
-    return _Measured(rows, 0).finding(CONTROL, replace(estimate, note=note))
+    return Measured(rows, 0).finding(CONTROL, replace(estimate, note=note))
 
 
-def _excess(measured: _Measured, ceiling: pl.DataFrame, n_controls: int) -> Finding:
+def _excess(measured: Measured, ceiling: pl.DataFrame, n_controls: int) -> Finding:
     """Compare an attack with the best test, on pairs of releases that both scored."""
     best = ceiling.select("target", "release", best="score")
     rows = measured.rows.join(best, on=("target", "release"), maintain_order="left")
@@ -157,10 +157,18 @@ def _excess(measured: _Measured, ceiling: pl.DataFrame, n_controls: int) -> Find
     return replace(measured, rows=rows).finding(EXCESS, replace(estimate, note=note))
 
 
-def _checked(
-    ceiling: _Measured, tests: pl.DataFrame, controls: pl.DataFrame, n_controls: int
+def checked(
+    ceiling: Measured,
+    tests: pl.DataFrame,
+    controls: pl.DataFrame,
+    n_controls: int,
+    *,
+    ruled_out: int = 0,
 ) -> Iterator[Finding]:
-    """Say whether the releases of a setting are what they claim to be."""
+    """Say whether the releases of a setting are what they claim to be.
+
+    `ruled_out` are people besides the targets who are in and were ruled out, over all releases.
+    """
     rows = ceiling.rows
     if "law" not in rows.columns:
         return
@@ -178,8 +186,8 @@ def _checked(
     repeated = {"noise": "noise was used before", "others": "the same people were counted before"}
     for name, what in repeated.items():
         faults[what] = int(rows[name].drop_nulls().is_duplicated().sum())
-    ruled_out = pl.col("label") & (pl.col("score") <= RULED_OUT)
-    faults["a target who is in was ruled out"] = tests.filter(ruled_out).height
+    wrong = pl.col("label") & (pl.col("score") <= RULED_OUT)
+    faults["a target who is in was ruled out"] = tests.filter(wrong).height + ruled_out
     n = sum(faults.values())
     note = ", ".join(f"{what} ({times:,} times)" for what, times in faults.items() if times)
     found = ceiling.finding(FAULTS, metrics.Estimate(float(n), float(n), float(n), note or None))
@@ -187,7 +195,7 @@ def _checked(
     yield found if laws else replace(found, attack=UTILITY)
 
 
-def _left_to_publish(measured: _Measured) -> Iterator[Finding]:
+def left_to_publish(measured: Measured) -> Iterator[Finding]:
     """Return what the protection leaves of the true counts, mean over the targets."""
     compared = replace(
         measured, rows=measured.rows.filter(pl.col("release") < RELEASES_FOR_UTILITY)
@@ -201,7 +209,7 @@ def _left_to_publish(measured: _Measured) -> Iterator[Finding]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Measured:
+class Measured:
     """The test scores of one attack in one setting."""
 
     rows: pl.DataFrame
@@ -265,7 +273,7 @@ class _Measured:
     def _empirical_eps(self) -> Iterator[Finding]:
         # Releases take turns with and without the target: pairs of them go to either half.
         held_out = (self.rows["release"].to_numpy() // 2) % 2 == 0
-        judged = _Measured(self.rows.filter(~held_out), self.seed)
+        judged = Measured(self.rows.filter(~held_out), self.seed)
         n_in, n_out = int(judged.labels.sum()), int((~judged.labels).sum())
         if not min(n_in, n_out):
             nothing = metrics.Estimate(None, None, None, "not resolvable with n = 1 a target")

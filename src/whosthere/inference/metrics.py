@@ -349,10 +349,10 @@ def least_people(share: float, tail: float) -> int:
     return 1 if share == 1 else math.ceil(math.log(tail) / math.log1p(-share) - 1e-9)
 
 
-def least_share(successes: ArrayLike, n: int, tail: float) -> Floats:
+def least_share(successes: ArrayLike, n: ArrayLike, tail: float) -> Floats:
     """Return the share for which the chance of so many successes or more among n is `tail`."""
     count = np.asarray(successes, np.float64)
-    share = betaincinv(np.maximum(count, 1e-300), n - count + 1, tail)
+    share = betaincinv(np.maximum(count, 1e-300), np.asarray(n) - count + 1, tail)
     return np.where(count > 0, share, 0.0)
 
 

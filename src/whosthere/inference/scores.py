@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
 
-from whosthere.inference.vocabulary import STUDY_ONLY
+from whosthere.inference.vocabulary import CEILING, STUDY_ONLY
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from whosthere.arrays import Floats
+    from whosthere.inference.panel import Panel
 
 SCHEMA = {
     "setting": pl.String(),
@@ -60,6 +64,40 @@ OF_CHECKS = ("fault", "noise", "others", "law")
 """The columns that are about the audit itself."""
 RELEASES_FOR_UTILITY = 2
 """How many test releases of each target and scheme are compared with the truth."""
+
+
+class AskedOfEverybody(Protocol):
+    """The scores of all people by one attack in one setting, read when they are needed."""
+
+    def tests(self) -> Panel:
+        """Return those of test rounds."""
+
+    def controls(self) -> Panel:
+        """Return those of control rounds, whose labels are coins."""
+
+    def people(self) -> pl.Series:
+        """Return whose they are: rows of the traces."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What attacks said.
+
+    `tests` and `controls` are about targets, and have the columns of `SCHEMA`. `everybody` has, by
+    setting and attack, what was said of all who are asked, where these are more than targets.
+    """
+
+    tests: pl.DataFrame
+    controls: pl.DataFrame
+    everybody: Mapping[tuple[str, str], AskedOfEverybody] = field(default_factory=dict)
+
+    def and_of(self, others: Scores) -> Scores:
+        """Add other attacks on the same releases; the ceiling is known already."""
+        tests, controls = (
+            pl.concat([old, new.filter(pl.col("attack") != CEILING)])
+            for old, new in ((self.tests, others.tests), (self.controls, others.controls))
+        )
+        return Scores(tests, controls, {**others.everybody, **self.everybody})
 
 
 def shared_releases(tests: pl.DataFrame) -> pl.DataFrame:

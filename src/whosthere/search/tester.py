@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import polars as pl
-
 from whosthere.auditing.judging import guaranteed, judge_scores
 from whosthere.auditing.manifest import check_manifest, number_of_look, only_one, write_json
 from whosthere.auditing.options import AuditOptions, merged
@@ -23,7 +21,6 @@ from whosthere.auditing.store import MANIFEST, RunFolder, identity_of
 from whosthere.errors import InputError
 from whosthere.game.rounds import Population, Task
 from whosthere.game.together import Together, together
-from whosthere.inference.vocabulary import CEILING
 from whosthere.search.coarsening import AS_ASKED, Coarsening, coarsenings
 from whosthere.search.recommendation import SEARCHER, Candidate
 from whosthere.seeds import derived_seed
@@ -40,6 +37,7 @@ if TYPE_CHECKING:
     from whosthere.game.plan import Plan
     from whosthere.inference.finding import Finding
     from whosthere.inference.looks import Look
+    from whosthere.inference.scores import Scores
     from whosthere.privacy.mechanism import Family, Mechanism, Member
     from whosthere.progress import Move
 
@@ -123,8 +121,7 @@ class Terms:
     @cached_property
     def attacks(self) -> tuple[Attack, ...]:
         """Who attacks at last: those that were chosen, and the searcher in any case."""
-        chosen = (one for block in self.options.blocks for one in block.attacks)
-        return tuple(dict.fromkeys((SEARCHER, *chosen)))
+        return tuple(dict.fromkeys((SEARCHER, *self.options.attacks)))
 
     @cached_property
     def most_controls(self) -> int:
@@ -211,8 +208,7 @@ class Tried:
     """A candidate, with the scores that it was judged by."""
 
     candidate: Candidate
-    tests: pl.DataFrame
-    controls: pl.DataFrame
+    scores: Scores
 
 
 @dataclass(eq=False)
@@ -238,12 +234,12 @@ class Tester:
         """Try a member of a family with the searcher alone."""
         spec = str(member.mechanism)
         plan = by_only(self.terms.plan(member.mechanism, coarsening), (SEARCHER,))
-        tests, controls = self._scores(plan, f"{coarsening.of(spec)} with {SEARCHER}")
-        judged = self._judged(tests, controls, plan)
+        scores = self._scores(plan, f"{coarsening.of(spec)} with {SEARCHER}")
+        judged = self._judged(scores, plan)
         candidate = Candidate(
             family.template, member.choice, spec, *judged, checked=False, coarsening=coarsening
         )
-        return Tried(candidate, tests, controls)
+        return Tried(candidate, scores)
 
     def checked(self, tried: Tried) -> Tried:
         """Try a protection with the other attacks too."""
@@ -254,13 +250,10 @@ class Tester:
             return replace(tried, candidate=replace(candidate, checked=True))
         now = self._scores(plan, f"{candidate.name} with {', '.join(map(str, plan.attacks))}")
         # The ceiling is known from the search already, on more releases.
-        tests, controls = (
-            pl.concat([old, new.filter(pl.col("attack") != CEILING)])
-            for old, new in zip((tried.tests, tried.controls), now, strict=True)
-        )
-        verdict, findings = self._judged(tests, controls, plan)
+        scores = tried.scores.and_of(now)
+        verdict, findings = self._judged(scores, plan)
         judged = replace(candidate, verdict=verdict, findings=findings, checked=True)
-        return Tried(judged, tests, controls)
+        return Tried(judged, scores)
 
     def confirmed(self, tried: Tried) -> Tried:
         """Try a protection with all attacks on fresh releases, which did not choose it."""
@@ -271,11 +264,11 @@ class Tester:
         trial = f"{candidate.name} with {', '.join(map(str, plan.attacks))} on fresh releases"
         scores = self._scores(plan, trial)
         number_of_look(self.folder.manifest, self.terms.seen, note=True)
-        verdict, findings = self._judged(*scores, plan)
+        verdict, findings = self._judged(scores, plan)
         judged = replace(candidate, confirmation=verdict, confirmation_findings=findings)
         return replace(tried, candidate=judged)
 
-    def _scores(self, plan: Plan, trial: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def _scores(self, plan: Plan, trial: str) -> Scores:
         """Do what is left of a trial; return the scores of test releases, and of the control."""
         self.number += 1
         self.most = max(self.most, self.number)
@@ -286,13 +279,10 @@ class Tester:
         do_what_is_left(job, folder, self.workers, moved, _fail)
         return folder.collect(plan)
 
-    def _judged(
-        self, tests: pl.DataFrame, controls: pl.DataFrame, plan: Plan
-    ) -> tuple[Verdict, tuple[Finding, ...]]:
+    def _judged(self, scores: Scores, plan: Plan) -> tuple[Verdict, tuple[Finding, ...]]:
         findings, _, [verdict] = judge_scores(
             plan,
-            tests,
-            controls,
+            scores,
             self.policy,
             guaranteed(plan, self.terms.tested),
             look=self.look,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,7 +37,13 @@ if TYPE_CHECKING:
     from whosthere.data.traces import Traces
 
 FRIENDS, GROUPS = ("user", "friend"), ("user", "group")
+NOT_GIVEN = "not given"
+"""The group of people of whom a table does not say one."""
 _NOBODY = -1
+# No attribute is called that.
+_USER = "\0"
+# An attribute with more different numbers than these is cut into fifths.
+_MOST_NUMBERS = 12
 
 
 def read_regions(table: Regions | AnyPath | Frame) -> Regions:
@@ -129,6 +136,67 @@ def read_clusters(given: AnyPath | Frame, users: Sequence[str]) -> Clusters:
     # The others are numbered after all groups, each by itself.
     alone = pl.int_range(found.height, dtype=pl.Int64, eager=True) + known["group"].n_unique()
     return Clusters.by(group.fill_null(alone).to_numpy())
+
+
+@dataclass(frozen=True, eq=False)
+class Attributes:
+    """What a table says of people: `groups` has a row for each user, a column for each attribute.
+
+    `unknown` are people in the table who are not in the traces, `missing` those of the traces who
+    are not in the table.
+    """
+
+    groups: pl.DataFrame
+    unknown: int
+    missing: int
+
+
+def read_attributes(given: AnyPath | Frame, users: Sequence[str]) -> Attributes:
+    """Read to which groups each user belongs, such as age, tariff and district.
+
+    People are in the column "user", or else the first one; every other column is an attribute. One
+    of many different numbers is cut into fifths. Who has no value is in the group "not given".
+    """
+    path = place_of(given)
+    table = read_single(given)
+    found = table.columns
+    user = next((name for name in found if name.strip().lower() == "user"), found[0])
+    names = [name for name in found if name != user]
+    if user == found[0] != "user":
+        refuse_data_as_names(found, where=path, header="user,age,tariff")
+    if not names:
+        fix = "Give a table with the column user and one or more others, such as age or tariff"
+        raise RecordsError("has no column besides the ids of people", where=path, fix=fix)
+    with naming(path):
+        ids = joined_ids([user], table.schema).cast(pl.String)
+        columns = [single_values(name, table.schema).alias(name) for name in names]
+        people = table.select(ids.alias(_USER), *columns).drop_nulls(_USER).unique()
+    known = people.join(pl.DataFrame({_USER: users}), on=_USER, how="semi")
+    if known.is_empty():
+        fix = "Give the ids as they are in the records"
+        raise EmptyError("names nobody who is in the traces", where=path, fix=fix)
+    if known[_USER].is_duplicated().any():
+        fix = "Give each person one row"
+        raise RecordsError("has several different rows about a person", where=path, fix=fix)
+    joined = pl.DataFrame({_USER: users}).join(known, on=_USER, how="left", maintain_order="left")
+    groups = joined.select(_in_groups(joined[name]) for name in names)
+    unknown = people[_USER].n_unique() - known.height
+    return Attributes(groups, unknown, len(users) - known.height)
+
+
+def _in_groups(values: pl.Series) -> pl.Series:
+    """Return the names of groups by an attribute; many different numbers are cut into fifths."""
+    texts = values.cast(pl.String).str.strip_chars().replace("", None)
+    numbers = texts.cast(pl.Float64, strict=False)
+    if numbers.null_count() > texts.null_count() or numbers.n_unique() <= _MOST_NUMBERS:
+        return texts.fill_null(NOT_GIVEN)
+    # Rounded: a quantile is the number of one person.
+    fifths = [numbers.quantile(share) or 0.0 for share in (0.2, 0.4, 0.6, 0.8)]
+    cuts = sorted({float(f"{fifth:.2g}") for fifth in fifths})
+    ends = [f"{cut:,g}" for cut in cuts]
+    between = [f"above {low} to {high}" for low, high in pairwise(ends)]
+    labels = [f"up to {ends[0]}", *between, f"above {ends[-1]}"]
+    return numbers.cut(cuts, labels=labels).cast(pl.String).fill_null(NOT_GIVEN)
 
 
 def among(pairs: pl.DataFrame, users: Sequence[str]) -> tuple[Neighbours, FriendEntry]:
