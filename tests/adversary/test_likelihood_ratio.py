@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, poisson
 
+from whosthere.adversary import lines
 from whosthere.adversary.attacks import (
     RULED_OUT,
     Auxiliary,
     LikelihoodRatio,
     LikelihoodRatioReference,
+    likelihood_ratio,
 )
 from whosthere.adversary.attacks.likelihood_ratio import log_likelihood_ratio
 from whosthere.adversary.count_tables import count_tables
@@ -429,7 +431,10 @@ def test_the_smallest_groups_have_answers_too(m, spec):
     ["raw", "suppress(k=1)", "laplace(eps=1, unit=user-day, max_visits=2)", "round(to=5)"],
 )
 @pytest.mark.parametrize("attack", [LikelihoodRatio(), LikelihoodRatio(rates="rank-one")], ids=str)
-def test_everybody_at_once_is_one_after_the_other(spec, attack):
+def test_everybody_at_once_is_one_after_the_other(spec, attack, monkeypatch):
+    # Several blocks of people, and several looks at lines within each.
+    monkeypatch.setattr(likelihood_ratio, "_BLOCK", 97)
+    monkeypatch.setattr(lines, "_MOST_CELLS", 200)
     people = simulate("milan-like", seed=5, users=600, regions=16, days=2).traces()
     mechanism = Mechanism.parse(spec)
     counts = mechanism.apply(people.counts(np.arange(120)), 120, np.random.default_rng(0))

@@ -433,6 +433,18 @@ def test_a_target_who_is_in_and_ruled_out_is_a_fault(city, monkeypatch):
     assert "ruled out" in faults.note
 
 
+@pytest.mark.parametrize(
+    ("spec", "plant"),
+    [("suppress(k=1)", people_used_twice)]
+    + [fault for fault in PLANTED if fault[1] in (bounding_skipped, bounding_too_tight)],
+)
+def test_faults_are_seen_where_few_visits_are_looked_at_together(city, spec, plant, monkeypatch):
+    monkeypatch.setattr(checks, "_MANY", 50)
+    assert audited(city, spec, "likelihood-ratio")[0]
+    plant(monkeypatch)
+    assert not audited(city, spec, "likelihood-ratio")[0]
+
+
 @pytest.mark.parametrize("largest", [3, 100_000])
 def test_tallies_count_few_pairs_and_many_alike(rng, monkeypatch, largest):
     monkeypatch.setattr(checks, "_MANY", 500)

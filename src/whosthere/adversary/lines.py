@@ -43,6 +43,8 @@ _LINES_TO_FIT, _CELLS_TO_FIT, _FEWEST_LINES = 1024, 2**15, 128
 _STEP, _GRID_BELOW, _GRID_ABOVE = 0.25, 12.0, 1.0
 _LEAST_SPREAD, _MOST_SPREAD = 0.25, 3.0
 _ROUNDS, _TOLERANCE = 200, 1e-3
+# Cells of the lines whose levels are found together.
+_MOST_CELLS = 2**18
 
 
 class Levels(NamedTuple):
@@ -124,6 +126,27 @@ class Lines:
     def _fitted(self, lines: Ints64) -> Floats:
         """Return the fitted levels of lines, by which the law of levels is told."""
         return self.rates.factors(self.axis)[lines]
+
+
+class KnownLevels:
+    """Levels of lines that are asked for again and again; each is found once."""
+
+    def __init__(self, lines: Lines) -> None:
+        n_lines = lines.symbols.shape[0]
+        self._lines, self._is_known = lines, np.zeros(n_lines, np.bool_)
+        self._levels = Levels(np.empty((n_lines, _NODES)), np.empty((n_lines, _NODES)))
+
+    def __call__(self, lines: Ints64) -> Levels:
+        """Return the levels of lines that somebody visited, given their published counts."""
+        new = np.unique(lines[~self._is_known[lines]])
+        # Some at a time: what is computed by cell on the way takes many times their memory.
+        size = max(_MOST_CELLS // self._lines.symbols.shape[1], 1)
+        for first in range(0, new.size, size):
+            some = new[first : first + size]
+            for known, found in zip(self._levels, self._lines.levels(some), strict=True):
+                known[some] = found
+        self._is_known[new] = True
+        return Levels(*(known[lines] for known in self._levels))
 
 
 def posterior(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,9 +16,16 @@ if TYPE_CHECKING:
 
     from whosthere.game.plan import Plan
     from whosthere.game.rounds import Population, Rounds, Task
+    from whosthere.privacy.scheme import Scheme
 
 SECONDS_TO_TRY = 15.0
 """Schemes are tried until so many seconds are over; the others are taken to lie between them."""
+
+# Bytes of a score, of its label, and of both with the numbers of round and person.
+_SCORE, _LABEL, _ROW = 4, 1, 13
+# A task's scores are there twice while a worker hands them over. To measure an attack, its scores
+# stand beside those of the ceiling, and are copied when rounds are put together.
+_HANDED_OVER, _MEASURED = 2, 3
 
 FOLLOWED_BY = 1.3
 """How much longer an audit takes than its tasks: a closer look, what if, measuring, a report."""
@@ -29,17 +35,24 @@ FOLLOWED_BY = 1.3
 class Cost:
     """What an audit is expected to cost: seconds of one processor, and the memory of each worker.
 
-    The latter is the most that this process took until it had tried; 0 where nobody can tell.
+    The latter is the most that this process took until it had tried, and the scores of a task; 0
+    where nobody can tell. Where all people are asked, their scores of all rounds are measured
+    together in this process, which takes it to `bytes_to_measure`.
     """
 
     seconds: float
     bytes_per_worker: int
+    bytes_to_measure: int = 0
 
     @property
     def memory(self) -> str:
-        """The memory of each worker in words."""
-        known = f"{self.bytes_per_worker / 1e9:.1f} GB" if self.bytes_per_worker else "some"
-        return f"{known} of memory each"
+        """The memory of each worker in words, and that of this process where it is more."""
+        if not self.bytes_per_worker:
+            return "some of memory each"
+        each = f"{self.bytes_per_worker / 1e9:.1f} GB of memory each"
+        if self.bytes_to_measure <= self.bytes_per_worker:
+            return each
+        return f"{each}, {self.bytes_to_measure / 1e9:.1f} GB to measure"
 
 
 def estimate_cost(
@@ -57,7 +70,9 @@ def estimate_cost(
     Tries are too short to wait for a processor that others use, as all work will have to. So they
     are timed by what they use, and how long that takes is seen over all of them.
     """
-    tasks_under = Counter(task.scheme for task in tasks)
+    tasks_under: dict[Scheme, list[Task]] = {}
+    for task in tasks:
+        tasks_under.setdefault(task.scheme, []).append(task)
     if not tasks_under:
         return Cost(0.0, 0)
     begun, used = time.perf_counter(), time.process_time()
@@ -65,17 +80,39 @@ def estimate_cost(
     tried: dict[int, float] = {}
     with one_thread():
         for i in _ends_first(len(schemes)):
-            task = next(one for one in tasks if one.scheme == schemes[i])
+            task = tasks_under[schemes[i]][0]
             # Whatever must be compiled or loaded slows down the first try alone.
             tried[i] = min(_try(plan.game.rounds(population, plan, task)) for _ in range(2))
             if time.perf_counter() - begun > seconds_to_try:
                 break
     known = sorted(tried)
     each = np.interp(range(len(schemes)), known, [tried[i] for i in known])
-    seconds = float(each @ np.array([*tasks_under.values()]))
+    sizes = [[_n_rounds(plan, task) for task in some] for some in tasks_under.values()]
+    seconds = float(each @ np.array([sum(some) / some[0] for some in sizes]))
     used = time.process_time() - used
     waited = max((time.perf_counter() - begun) / used, 1.0) if used else 1.0
-    return Cost(seconds * waited, _peak_memory())
+    peak = _peak_memory()
+    of_scores = _bytes_of_scores(plan.game.rounds(population, plan, tasks_under[schemes[0]][0]))
+    return Cost(seconds * waited, *(peak + more if peak else 0 for more in of_scores))
+
+
+def _n_rounds(plan: Plan, task: Task) -> int:
+    """Return how many rounds of a task some attack scores."""
+    tests = (
+        len(plan.game.tests(plan, task, one.attack)) for one in plan.contests_under(task.scheme)
+    )
+    return max(tests) + len(plan.game.controls(plan, task))
+
+
+def _bytes_of_scores(rounds: Rounds) -> tuple[int, int]:
+    """Return what scores of all who are asked take in a worker, and when they are measured."""
+    plan = rounds.plan
+    asked = 0 if rounds.everybody is None else rounds.everybody.size
+    # Each attack, and the ceiling beside it.
+    columns = 2 * max(len(plan.contests_under(one)) for one in plan.schemes)
+    in_task = _n_rounds(plan, rounds.task) * asked * (_ROW + _SCORE * (columns - 1))
+    in_all = max(map(plan.releases_by, plan.attacks)) * asked * (_SCORE + _LABEL)
+    return _HANDED_OVER * in_task, _MEASURED * in_all
 
 
 def _ends_first(n: int) -> Iterable[int]:
@@ -88,6 +125,7 @@ def _try(rounds: Rounds) -> float:
     """Return how many seconds of a processor a task takes, from its first round."""
     plan, game, task = rounds.plan, rounds.plan.game, rounds.task
     contests, controls = plan.contests_under(task.scheme), len(game.controls(plan, task))
+    most = _n_rounds(plan, task)
     rounds_by = {one.attack: len(game.tests(plan, task, one.attack)) + controls for one in contests}
     begun = time.process_time()
     players = list(rounds.players(contests))
@@ -98,9 +136,9 @@ def _try(rounds: Rounds) -> float:
     for check in rounds.checks():
         check.see(drawn)
     last = time.process_time()
-    seconds += (last - made) * max(rounds_by.values())
+    seconds += (last - made) * most
     for player in players:
-        player.answers(drawn)
+        player.said(drawn)
         now = time.process_time()
         seconds += (now - last) * rounds_by[player.contest.attack]
         last = now

@@ -24,16 +24,19 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
 from whosthere.data.cells import epoch_of, region_of
+from whosthere.data.traces import Group
 from whosthere.game.optimum import distinct
 from whosthere.inference.control import MOMENTS, ROLES
 from whosthere.privacy.probability import log_probability, log_withheld
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
-    from whosthere.data.traces import Group
     from whosthere.game.rounds import GameRound, RoundTable
     from whosthere.game.target import TargetTable
+    from whosthere.privacy.facts import Facts
     from whosthere.privacy.mechanism import Mechanism, Noise
     from whosthere.privacy.publish import PublishedTable
 
@@ -43,7 +46,7 @@ _FINE = 2.0**20
 _NODES, _WEIGHTS = leggauss(3)
 # Logarithm of a chance so small that no audit sees such a value, however many it looks at.
 _IMPOSSIBLE = -60.0
-# Pairs that are kept before they are counted.
+# Pairs that are kept before they are counted, and visits that are looked at together.
 _MANY = 2**20
 # What chance repeats more often than once in exp(this) says nothing if it is repeated.
 _LEAST_SURPRISE = 45.0
@@ -91,10 +94,12 @@ class RoundChecks(ABC):
         """
         made = drawn.publication.tables[self.table.place]
         group = made.counted if self.mechanism.bounds_visits else made.group
-        everybody, at = group.everybody, group.visits()[0]
-        weights = None if everybody.weights is None else everybody.weights[at]
-        counts = np.bincount(everybody.cells[at], weights, everybody.n_cells)
-        return made, counts.astype(np.int32)
+        everybody, counts = group.everybody, np.zeros(group.everybody.n_cells, np.int32)
+        for (part,) in _few_at_a_time(group):
+            at = part.visits()[0]
+            weights = None if everybody.weights is None else everybody.weights[at]
+            counts += np.bincount(everybody.cells[at], weights, counts.size).astype(np.int32)
+        return made, counts
 
     def _fault_of_counts(
         self, publication: PublishedTable, counts: NDArray[np.int32]
@@ -221,22 +226,34 @@ def noise_of_cells(made: PublishedTable, mechanism: Mechanism) -> tuple[int | No
     return int(numbers[0]) if numbers.size else None, fault
 
 
+def _few_at_a_time(*groups: Group) -> Iterator[tuple[Group, ...]]:
+    """Yield the same people of groups, as many as have few visits together."""
+    n_parts = groups[0].n_visits // _MANY + 1
+    for rows in zip(*(np.array_split(one.rows, n_parts) for one in groups), strict=True):
+        yield tuple(Group(one.everybody, own) for one, own in zip(groups, rows, strict=True))
+
+
 def bounded_rightly(publication: PublishedTable, mechanism: Mechanism) -> bool:
     """Tell whether each person was counted for visits of their own, as many as the bound allows."""
-    if publication.counted.n_users != publication.group.n_users:
-        return False
-    n_cells = publication.group.everybody.n_cells
-    epochs = publication.release.facts.epochs
-    (at, made_by), (left, kept_by) = publication.group.visits(), publication.counted.visits()
+    group, counted = publication.group, publication.counted
+    return group.n_users == counted.n_users and all(
+        _are_bounded(some, kept, publication.release.facts, mechanism)
+        for some, kept in _few_at_a_time(group, counted)
+    )
+
+
+def _are_bounded(group: Group, counted: Group, facts: Facts, mechanism: Mechanism) -> bool:
+    n_cells, epochs = group.everybody.n_cells, facts.epochs
+    (at, made_by), (left, kept_by) = group.visits(), counted.visits()
     people, keepers = (np.repeat(np.arange(sizes.size), sizes) for sizes in (made_by, kept_by))
-    cells = publication.group.everybody.cells[at].astype(np.int64)
-    kept = publication.counted.everybody.cells[left].astype(np.int64)
+    cells = group.everybody.cells[at].astype(np.int64)
+    kept = counted.everybody.cells[left].astype(np.int64)
     # Both are sorted by person and cell.
     made_at, kept_at = people * n_cells + cells, keepers * n_cells + kept
     place = np.searchsorted(made_at, kept_at)
     added, counted_there = (
-        np.ones(own.size) if group.everybody.weights is None else group.everybody.weights[own]
-        for group, own in ((publication.group, at), (publication.counted, left))
+        np.ones(own.size) if who.everybody.weights is None else who.everybody.weights[own]
+        for who, own in ((group, at), (counted, left))
     )
     own_visits = np.array_equal(made_at.take(place, mode="clip"), kept_at)
     if not own_visits or (counted_there > added[place]).any():
@@ -246,18 +263,18 @@ def bounded_rightly(publication: PublishedTable, mechanism: Mechanism) -> bool:
         period = np.asarray(unit.period(epochs))
         n = int(period.max(initial=0)) + 1
         unit_of = people * n + period[epoch_of(cells, epochs.n)]
-        made, counted = (
-            np.bincount(own, times, publication.group.n_users * n)
+        before, after = (
+            np.bincount(own, times, group.n_users * n)
             for own, times in ((unit_of, added), (unit_of[place], counted_there))
         )
-        most = np.minimum(made, unit.most_visits)
+        most = np.minimum(before, unit.most_visits)
         # Another unit may have dropped more, but nobody keeps more than any of them allows.
-        if (counted > most).any():
+        if (after > most).any():
             return False
-        if len(units) == 1 and unit.max_regions is None and (counted < most).any():
+        if len(units) == 1 and unit.max_regions is None and (after < most).any():
             return False
         if unit.max_regions is not None:
-            n_regions = len(publication.release.facts.regions)
+            n_regions = len(facts.regions)
             of_kept = unit_of[place] * n_regions + region_of(kept, epochs.n)
             if (np.bincount(np.unique(of_kept) // n_regions) > unit.max_regions).any():
                 return False

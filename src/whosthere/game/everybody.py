@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import product
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -163,7 +163,7 @@ class EverybodyRounds(Rounds):
     def __init__(self, population: Population, plan: Plan, task: Task, game: EverybodyGame) -> None:
         super().__init__(population, plan, task)
         self.game = game
-        self._optimum = lru_cache(maxsize=ROUNDS_INBLOCK)(self._optimal)
+        self._optima: dict[tuple[str, int], Floats] = {}
 
     @cached_property
     def tables(self) -> tuple[RoundTable, ...]:
@@ -237,11 +237,12 @@ class EverybodyRounds(Rounds):
         It is drawn as in the game of one target, over the regions and epochs of the traces.
         """
         finest = self.population.under(self.tables[0].layout.in_finest_cells).tested
-        asked = finest.select(self.everybody)
+        everybody = self.everybody
+        asked = finest if everybody.size == finest.n_users else finest.select(everybody)
         if rule != All():
             known = (
                 rule.of(asked.trace(i), finest.epochs.n, _Asked(self, int(row)).rng("knowledge"))
-                for i, row in enumerate(self.everybody)
+                for i, row in enumerate(everybody)
             )
             kept = [np.isin(asked.trace(i), one.certain) for i, one in enumerate(known)]
             asked = asked.marked(np.concatenate(kept))
@@ -262,10 +263,16 @@ class EverybodyRounds(Rounds):
         }
 
     def optimum_of_everybody(self, drawn: GameRound) -> Floats | None:
-        return self._optimum(drawn) if self.task.scheme.has_law else None
+        if not self.task.scheme.has_law:
+            return None
+        # Under its key: a round takes far more memory than what is said of it.
+        if drawn.key not in self._optima:
+            self._optima[drawn.key] = self._optimal(drawn)
+        return self._optima[drawn.key]
 
-    def _optimal(self, drawn: EverybodyRound) -> Floats:
-        out = self.people[~drawn.included[self.people]]
+    def _optimal(self, drawn: GameRound) -> Floats:
+        included = drawn.labels_of(np.arange(self.population.tested.n_users))
+        out = self.people[~included[self.people]]
         groups = []
         for table in self.tables:
             group = Group(table.traces, own(out, np.int64))
@@ -274,8 +281,8 @@ class EverybodyRounds(Rounds):
                 bounding = self.rng("would-be bounding", *key)
                 group = Group.all_of(table.mechanism.bound(group.traces, bounding))
             groups.append(group)
-        scores = np.zeros(drawn.included.size)
-        scores[drawn.included], scores[out] = optimum_of_everybody(drawn.publication, groups)
+        scores = np.zeros(included.size)
+        scores[included], scores[out] = optimum_of_everybody(drawn.publication, groups)
         return scores[self.everybody]
 
     def checks(self) -> tuple[EverybodyChecks, ...]:

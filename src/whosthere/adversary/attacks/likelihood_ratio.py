@@ -22,7 +22,7 @@ from whosthere.adversary.components import completion
 from whosthere.adversary.count_tables import count_tables
 from whosthere.adversary.flow_rates import FlowLines
 from whosthere.adversary.knowledge import Habits, chance_of_being_counted
-from whosthere.adversary.lines import Levels, Lines, log_sums
+from whosthere.adversary.lines import KnownLevels, Levels, Lines, log_sums
 from whosthere.adversary.nested import Chain, chains
 from whosthere.adversary.rates import FLAT, Rates, fit_rates, reference_shape
 from whosthere.data.flows import Pairs
@@ -30,7 +30,7 @@ from whosthere.errors import InputError
 from whosthere.inference.scores import RULED_OUT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -236,13 +236,15 @@ def nulls_of_everybody(
 ) -> Iterator[tuple[int, Null]]:
     """Look up what counts are like where people are, block by block, with how many they are."""
     lines = _lines(release, rates)
+    levels = KnownLevels(lines)
     for first in range(0, people.n_users, _BLOCK):
         ends = people.indptr[first : first + _BLOCK + 1]
         visited = people.cells[ends[0] : ends[-1]]
         person = np.repeat(np.arange(ends.size - 1), np.diff(ends))
         added = people.weights if people.weights is None else people.weights[ends[0] : ends[-1]]
         chance = chance_of_being_counted(visited, release.facts, person, added=added)
-        yield ends.size - 1, Null.of(release, lines, visited, chance, person, added=added)
+        null = Null.of(release, lines, visited, chance, person, added=added, levels=levels)
+        yield ends.size - 1, null
 
 
 def _lines(release: Release, rates: Rates, axis: int | None = None) -> Lines:
@@ -303,18 +305,21 @@ class Null:
         person: NDArray[np.int64] | None = None,
         *,
         added: NDArray[np.int32] | int | None = None,
+        levels: Callable[[NDArray[np.int64]], Levels] | None = None,
     ) -> Null:
-        """Look the lines of cells up; those of one person, who adds 1 to each, by default."""
+        """Look the lines of cells up; those of one person, who adds 1 to each, by default.
+
+        `levels` gives those of the lines of several people.
+        """
         line, _ = lines.place(cells)
         n_lines = lines.symbols.shape[0]
         owned = line if person is None else person * n_lines + line
         key, place = np.unique(owned, return_inverse=True)
         owner, known = np.divmod(key, n_lines)
-        distinct, which = np.unique(known, return_inverse=True)
-        levels = Levels(*(part[which] for part in lines.levels(distinct)))
         log_rates = lines.rates.log_rates_for(cells, 0 if person is None else person)
         each = np.broadcast_to(np.int32(1 if added is None else added), cells.shape)
-        return cls(release, lines, cells, log_rates, chance, each, place, known, owner, levels)
+        found = (levels or lines.levels)(known)
+        return cls(release, lines, cells, log_rates, chance, each, place, known, owner, found)
 
     def by_person(self, n: int) -> NDArray[np.float64]:
         """Return the scores of n people, minus infinity where one is ruled out, shape (n,).
