@@ -298,6 +298,14 @@ class Scheme:
         """
         return *(mechanism.content for mechanism in self.mechanisms), self.group_size
 
+    def published(self, times: int) -> Self:
+        """Return the same, published as often as that."""
+        layouts = (replace(one.layout, times=times) for one in self.tables)
+        tables = (
+            replace(one, layout=cells) for one, cells in zip(self.tables, layouts, strict=True)
+        )
+        return replace(self, tables=tuple(tables))
+
     @property
     def how(self) -> str:
         """How the tables are made, without the number of people."""
