@@ -377,6 +377,8 @@ def publish(
     tables: str | TableScheme | Sequence[TableScheme | str] = (),
     group_size: int | None = None,
     group: ArrayLike | None = None,
+    weeks: int | None = None,
+    every: str | None = None,
     seed: int | None = None,
     audit: Reported | None = None,
 ) -> Publication:
@@ -396,16 +398,19 @@ def publish(
     group
         Whom to publish instead, at least 2: different rows of the traces. No audit is about one
         group that was chosen by hand, so it cannot be given with `audit`.
+    weeks, every
+        Publish the first so many weeks alone, as one table that is published every week; another
+        time than a week for one table, such as ``"1d"``.
     seed
         The same seed gives the same release. Leave it out for anything that is really published.
     audit
         The result of an audit, or its folder. The release is refused unless this audit accepted
-        exactly this mechanism and group size on these traces, and says by which audit it was
-        accepted. Without it, and without a seed, there is a warning. A folder is judged
-        again from its scores.
+        exactly this mechanism and group size on these traces, with `weeks` for as many weeks or
+        more and for all fewer ones that it tried, and says by which audit it was accepted. Without
+        it, and without a seed, there is a warning. A folder is judged again from its scores.
     """
     everybody = _loaded(traces)
-    chosen = tables_of(several(tables), mechanism, everybody)
+    chosen = tables_of(several(tables), mechanism, everybody, weeks=weeks, every=every)
     size = group_size if group is None else len(publishing.given_rows(group, group_size))
     publishing.refuse_one_person(everybody, size)
     audited = None

@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
 
@@ -120,12 +121,81 @@ def test_an_audit_of_a_part_of_the_time_is_refused(accepted, traces):
         wt.publish(traces, SAFE, group_size=M, audit=part)
 
 
-def test_an_audit_of_a_series_is_refused(accepted, traces):
-    once = {"weeks": 1, "series": {"protection": SAFE, "every": "1d", "covered": 1}}
-    settings = [one | once for one in accepted.manifest["settings"][:1]]
-    series = replace(accepted, manifest={**accepted.manifest, "settings": settings})
-    with pytest.raises(InputError, match="published again and again"):
-        wt.publish(traces, SAFE, group_size=M, audit=series)
+@pytest.fixture(scope="module")
+def series(folder):
+    """An audit of a table, over merged regions, that is published every six hours."""
+    return wt.audit(
+        folder / "t.parquet",
+        mechanisms=[SAFE, "raw"],
+        tables="regions=2",
+        group_size=M,
+        weeks=(1, 3),
+        every="6h",
+        attacks="likelihood-ratio",
+        targets=20,
+        releases=4,
+        policy={"auc": 0.8},
+        what_if=False,
+        workers=1,
+        seed=1,
+        out=folder / "series",
+    )
+
+
+class TestSeries:
+    HOW = MappingProxyType({"tables": "regions=2", "group_size": M, "every": "6h"})
+
+    @pytest.mark.parametrize("times", [1, 2, 3])
+    def test_as_long_as_it_lasts_it_is_one_publication(self, folder, series, traces, times):
+        assert [one.lasts for one in series.series] == [3, 1]
+        made = wt.publish(traces, SAFE, weeks=times, audit=folder / "series", **self.HOW)
+        assert made.release.audited.audit == series.identity
+        assert made.release.epochs == wt.Traces.load(traces).epochs.part(0, 6 * times)
+        assert len(made.release.regions) == 2
+
+    def test_no_longer_than_was_tried(self, series, traces):
+        with pytest.raises(InputError, match=r"did not try .* 4 periods of 6h, m=20, but"):
+            wt.publish(traces, SAFE, weeks=4, audit=series, **self.HOW)
+        with pytest.raises(InputError, match="published again and again"):
+            wt.publish(traces, SAFE, tables="regions=2", group_size=M, audit=series)
+        with pytest.raises(InputError, match="did not try"):
+            wt.publish(traces, SAFE, weeks=1, audit=series, **{**self.HOW, "every": "3h"})
+
+    def test_what_was_not_accepted_earlier_is_refused(self, series, traces):
+        wt.publish(traces, "raw", weeks=1, audit=series, **self.HOW)
+        with pytest.raises(InputError, match=r"not accept raw .* 3 periods .*verdict: cannot tell"):
+            wt.publish(traces, "raw", weeks=2, audit=series, **self.HOW)
+        first, second, *others = series.verdicts
+        assert [first.decision, second.decision] == ["accept", "accept"]
+        unclear = replace(series, verdicts=(replace(first, decision="reject"), second, *others))
+        for times in (1, 2, 3):
+            with pytest.raises(InputError, match=r"did not accept .* 1 period of 6h"):
+                wt.publish(traces, SAFE, weeks=times, audit=unclear, **self.HOW)
+
+    def test_people_who_come_and_go_are_others(self, series, traces):
+        plan = {**series.plan, "game": "target(turnover=0.1)"}
+        moving = replace(series, manifest={**series.manifest, "plan": plan})
+        with pytest.raises(InputError, match="people who come and go"):
+            wt.publish(traces, SAFE, weeks=1, audit=moving, **self.HOW)
+
+    def test_other_merged_regions_are_others(self, series, traces):
+        code = dict.fromkeys(series.plan["code"], "another")
+        other = replace(series, manifest={**series.manifest, "plan": {**series.plan, "code": code}})
+        with pytest.raises(InputError, match="did not try"):
+            wt.publish(traces, SAFE, weeks=2, audit=other, **self.HOW)
+
+    @pytest.mark.parametrize(
+        ("how", "message"),
+        [
+            ({"every": "6h"}, "`every` is about tables that are published again and again"),
+            ({"weeks": 0, "every": "6h"}, "0 weeks publish nothing"),
+            ({"weeks": 1}, "the data cover 0 weeks"),
+            ({"weeks": 1, "every": "soon"}, "not a length of time"),
+        ],
+    )
+    def test_what_cannot_be_published_is_refused(self, traces, how, message):
+        with pytest.raises(InputError, match=message):
+            wt.publish(traces, SAFE, group_size=M, seed=1, **how)
 
 
 class _Mine(Map):
@@ -152,15 +222,13 @@ def test_without_an_audit_there_is_a_warning(traces):
         made = wt.publish(traces, SAFE, group_size=M)
     assert made.release.audited is None
     assert "not audited" in made.release._repr_html_()
-    with pytest.warns(
-        NotAuditedWarning, match="Make an audit of everybody"
-    ):
+    with pytest.warns(NotAuditedWarning, match="Make an audit of everybody"):
         wt.publish(traces, SAFE)
     # A release with a seed is a trial anyway.
     wt.publish(traces, SAFE, group_size=M, seed=1)
 
 
-def test_on_the_command_line(folder, tmp_path, capsys, monkeypatch):
+def test_on_the_command_line(folder, series, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(folder)
 
     def run(*arguments):
@@ -187,6 +255,10 @@ def test_on_the_command_line(folder, tmp_path, capsys, monkeypatch):
     assert code == 0
     assert "Warning: this release was not audited" in out
     assert "(--audit)" in out
+    often = ("-M", SAFE, "-m", str(M), "--every", "6h", "--table", "regions=2")
+    assert run(*often, "--weeks", "2", "--audit", "series")[0] == 0
+    code, _, err = run(*often, "--weeks", "4", "--audit", "series")
+    assert (code, "series: did not try" in err) == (2, True)
     code, out, _ = run("-M", SAFE, "-m", str(M), "--audit", "run", "--json")
     assert json.loads(out)["audit"]["limits"] == {"auc": 0.8}
 

@@ -140,6 +140,26 @@ class TestWhatIsTried:
         assert merged_regions(leaky, Regions(list("abcd"))) == merged
 
 
+def test_only_what_a_publisher_may_ask_for(tmp_path):
+    """Epochs of four days end with four daily tables, not with three; nor can they bound days."""
+    hours = simulate("milan-like", seed=7, users=200, days=4, regions=9).traces()
+    path = tmp_path / "traces.parquet"
+    Layout(epochs=24)(hours).save(path)
+    noise = "laplace(eps=9, unit=user-day, max_visits=2)"
+    options = {"group_size": 20, "attacks": "likelihood-ratio", "targets": 4, "releases": 4}
+    every_day = AuditOptions.of(mechanisms="raw", weeks=(3, 4), every="1d", **options)
+    at_once = AuditOptions.of(mechanisms=("raw", noise), **options)
+    found = [
+        prepare_audit(path, one, tmp_path / name).run()
+        for name, one in (("series", every_day), ("once", at_once))
+    ]
+    assert {one.setting for run in found for one in run.what_if if "epochs" not in one.change} == {
+        *("raw over 3 days, m=20", "raw over 4 days, m=20", "raw, m=20", f"{noise}, m=20")
+    }
+    longer = [one.setting for run in found for one in run.what_if if "epochs" in one.change]
+    assert longer == ["raw over 4 days, m=20", "raw, m=20"]
+
+
 class TestResult:
     def test_before_is_what_the_audit_found(self, result):
         assert len(result.what_if) == 4

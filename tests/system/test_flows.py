@@ -1,12 +1,14 @@
 """Origin-destination tables, from records of trips to verdict, release and attack."""
 
 import csv
+import re
 
 import numpy as np
 import pytest
 
 import whosthere as wt
 from whosthere.data.flows import Pairs
+from whosthere.display import first_screen
 
 PLACES = 5
 
@@ -68,10 +70,34 @@ def test_an_audit_of_flows_passes_its_controls(traces, tmp_path, mechanism):
         group_size=20,
         targets=4,
         releases=4,
+        min_visits=2,
         attacks=["likelihood-ratio", "knock-knock"],
         workers=1,
         what_if=False,
         out=tmp_path / "run",
     )
     assert result.trusted
-    assert (tmp_path / "run" / "report.html").exists()
+    page = (tmp_path / "run" / "report.html").read_text()
+    pages = [page, wt.report([result, result]).html, first_screen(result)]
+    for text in (re.sub(r"<(style|script).*?</\1>|<[^>]*>", " ", one, flags=re.S) for one in pages):
+        assert "trips" in text
+        assert not re.search(r"(?<!max_)(?<!min-)visit", text)
+    assert f"{traces.n_visits:,} trips, {PLACES**2} pairs" in page
+    # What can be copied stays.
+    assert ("max_visits=2" in page) == ("max_visits" in mechanism)
+    assert "--min-visits 2" in page
+    assert 'id="word-visits-kept"' in page
+
+
+def test_a_check_of_flows_speaks_of_trips(traces, tmp_path):
+    release = wt.publish(traces, "suppress(k=1)", group_size=40, seed=1).release
+    page = wt.report(wt.check(release, visits=[5])).html
+    assert "by number of trips" in page
+    assert "5 trips" in page
+
+
+def test_reports_of_visits_speak_of_visits(tmp_path):
+    people = wt.simulate("milan-like", seed=2, users=100, regions=4, days=1).traces()
+    result = wt.audit(people, mechanisms="raw", group_size=20, targets=3, releases=4,
+                      attacks="likelihood-ratio", workers=1, what_if=False)  # fmt: skip
+    assert "trip" not in re.sub(r"<(style|script).*?</\1>", " ", wt.report(result).html, flags=re.S)

@@ -69,20 +69,30 @@ def acceptance(
     if audit.plan["first_epoch"]:
         problem = "is an audit of a part of the time, and all of it would be published"
         raise refuse(problem, "Audit all of the time, or read only the records of that part")
-    if audit.series:
-        problem = "is an audit of tables that are published again and again, and this would be one"
-        raise refuse(problem, "Leave out `audit`, or audit this table alone, without `weeks`")
+    # Of everybody, as many are expected in a release of an audit.
     m = group_size if audit.include is None else round(audit.include * traces.n_users)
-    what, code = str(Scheme(tables, m or traces.n_users)), audit.plan.get("code", {})
-    verdicts = _about(audit, what)
+    what, code, times = (
+        Scheme(tables, m or traces.n_users),
+        audit.plan.get("code", {}),
+        tables[0].layout.times,
+    )
+    tried, verdicts = _about(audit, what)
+    if times is None and audit.series and not verdicts:
+        problem = "is an audit of tables that are published again and again, and this would be one"
+        raise refuse(problem, "Say for how long it is published (`weeks`), or audit it by itself")
+    if times is not None and "turnover" in audit.plan.get("game", ""):
+        problem = "is an audit of people who come and go, and this would be of the same ones"
+        raise refuse(problem, "Audit it without `turnover`")
     same = all(
         own_code(one.mechanism) == code.get(str(one.mechanism))
         and one.layout.fingerprint == code.get(str(one.layout))
-        for one in tables
+        for one in tried.tables
     )
     if not verdicts or not same:
-        tried = listed([one.setting for one in audit.verdicts] or ["nothing"])
-        raise refuse(f"did not try {what}, but {tried}", "Publish what was accepted, or audit this")
+        others = listed([one.setting for one in audit.verdicts] or ["nothing"])
+        raise refuse(
+            f"did not try {what}, but {others}", "Publish what was accepted, or audit this"
+        )
     for one in verdicts:
         if one.decision != "accept":
             problem = f"did not accept {one.setting} (its verdict: {one.decision})"
@@ -100,14 +110,31 @@ def acceptance(
     )
 
 
-def _about(audit: AuditResult, what: str) -> list[Verdict]:
-    """Return the verdicts on what is published, whatever is known of people."""
-    return [one for one in audit.verdicts if f"{one.setting}, ".startswith(f"{what}, ")]
+def _about(audit: AuditResult, scheme: Scheme) -> tuple[Scheme, list[Verdict]]:
+    """Return what was tried of what is published, with the verdicts, whatever is known of people.
+
+    A table that is published again and again must have been tried as often, or more often: whoever
+    has more tables can leave some out. Verdicts on fewer tables belong to it.
+    """
+
+    def named(tried: Scheme) -> list[Verdict]:
+        return [one for one in audit.verdicts if f"{one.setting}, ".startswith(f"{tried}, ")]
+
+    times = scheme.tables[0].layout.times
+    if times is None:
+        return scheme, named(scheme)
+    found: list[Verdict] = []
+    for n in sorted({one["weeks"] for one in audit.manifest["settings"] if "weeks" in one}):
+        tried = scheme.published(n)
+        found += (here := named(tried))
+        if here and n >= times:
+            return tried, found
+    return scheme, []
 
 
 def too_little_left(audit: AuditResult, scheme: Scheme) -> str:
     """Say of something that was accepted that it is useless all the same; nothing if it is not."""
-    found = _about(audit, str(scheme))
+    _, found = _about(audit, scheme)
     return next((one.reasons[0] for one in found if one.useless), "")
 
 

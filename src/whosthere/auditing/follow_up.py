@@ -26,6 +26,7 @@ from scipy.spatial import cKDTree
 from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.auditing.manifest import write_json
 from whosthere.data.epochs import Epochs, format_length
+from whosthere.errors import InputError
 from whosthere.game.everybody import EverybodyGame
 from whosthere.game.leaks import (
     MOST_OF_EVERYBODY,
@@ -123,6 +124,7 @@ class FollowUp:
     `others` are the people to look at besides each target of the plan, `hidden` the regions and
     hours of which no share of visits is told. Where a table is published again and again, only the
     `longest` time is looked at: beside a shorter one it would tell what few people did in between.
+    `adds_up` tells whether somebody may count more than once in a cell, as trips do.
     """
 
     others: tuple[tuple[int, ...], ...]
@@ -130,16 +132,17 @@ class FollowUp:
     epochs: Epochs
     hidden: Mapping[str, Bools]
     longest: Layout
+    adds_up: bool
 
     @classmethod
     def of(cls, plan: Plan, tested: Traces) -> Self:
         """Choose whom to look at."""
         times = [one.tables[0].layout.in_finest_cells for one in plan.schemes]
         longest = max(times, key=lambda one: one.times or math.inf)
-        hidden = rarely_visited(longest(tested))
+        hidden, adds_up = rarely_visited(longest(tested)), tested.weights is not None
         of_all = isinstance(plan.game, EverybodyGame)
         others = () if of_all else others_to_look_at(plan, tested)
-        return cls(others, tested.regions, tested.epochs, hidden, longest)
+        return cls(others, tested.regions, tested.epochs, hidden, longest, adds_up)
 
     def n_people(self, plan: Plan) -> int:
         """Return how many people are looked at: the targets, and the others."""
@@ -202,7 +205,14 @@ class FollowUp:
             before = WhatIf.each(json.loads(kept.read_text(encoding="utf-8")))
             known = {(one.setting, one.change): one for one in before}
         layouts = changes_to_try(result.leaks, self.regions, self.epochs)
-        wanted = {one: changed_settings(one, layouts) for one in settings}
+        wanted = {
+            one: {
+                change: changed
+                for change, changed in changed_settings(one, layouts).items()
+                if self._can_be_published(changed)
+            }
+            for one in settings
+        }
         changes = dict.fromkeys(change for changed in wanted.values() for change in changed)
         for i, change in enumerate(changes, 1):
             new = {
@@ -218,6 +228,15 @@ class FollowUp:
         tried = tuple(compared(known[key], result.findings) for key in keys if key in known)
         write_json(kept, [one.to_json() for one in tried])
         return tried
+
+    def _can_be_published(self, setting: Setting) -> bool:
+        """Tell whether a publisher may ask for the tables of a setting."""
+        with suppress(InputError):
+            for table in setting.scheme.tables:
+                epochs = self.epochs.part(0, table.layout.n_covered(self.epochs))
+                table.check(epochs, 2 if self.adds_up else 1)
+            return True
+        return False
 
 
 def riskiest(

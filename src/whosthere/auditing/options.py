@@ -22,7 +22,7 @@ from whosthere.inference.vocabulary import STRONGEST
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.own import refuse_two_of_a_name
 from whosthere.privacy.scheme import ORDINARY, WEEK, Scheme, TableScheme
-from whosthere.privacy.table_words import WrittenTable
+from whosthere.privacy.table_words import WrittenTable, read_weeks
 from whosthere.seeds import check_seed
 from whosthere.specs import whole
 
@@ -175,13 +175,6 @@ def _group_size(given: int) -> int:
     return size
 
 
-def _weeks(given: int) -> int:
-    weeks = whole(given, "the number of weeks")
-    if weeks < 1:
-        raise InputError(f"{weeks} weeks publish nothing (`weeks`)", fix="Give at least 1")
-    return weeks
-
-
 class _InBlocks(NamedTuple):
     """How one of several is read, what it is called, and an example if there must be one."""
 
@@ -197,7 +190,7 @@ IN_BLOCKS: Mapping[str, _InBlocks] = MappingProxyType(
         "knowledge": _InBlocks(Knowledge.parse, "knowledge of the target", "'all'"),
         "attacks": _InBlocks(Attack.parse, "attack", "'likelihood-ratio'"),
         "tables": _InBlocks(WrittenTable.parse, "table", ""),
-        "weeks": _InBlocks(_weeks, "number of weeks", ""),
+        "weeks": _InBlocks(read_weeks, "number of weeks", ""),
     }
 )
 """What belongs to a block; all other options are the same for all blocks."""

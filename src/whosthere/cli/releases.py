@@ -28,6 +28,8 @@ def release(
     mechanism: str | None = None,
     tables: list[str] = [],  # noqa: B006 - typer asks for a list
     group_size: int | None = None,
+    weeks: int | None = None,
+    every: str | None = None,
     seed: int | None = None,
     audit: Path | None = None,
     out: Path,
@@ -62,7 +64,7 @@ def release(
     for file in files:
         refuse_release(file, force=force, inputs=(traces,))
     everybody = Traces.load(traces)
-    chosen = tables_of(tables, mechanism, everybody)
+    chosen = tables_of(tables, mechanism, everybody, weeks=weeks, every=every)
     refuse_one_person(everybody, group_size)
     audited, warning = None, f"{not_audited(group_size, everybody)}."
     if audit is not None:

@@ -21,7 +21,7 @@ from whosthere.arrays import frozen, own
 from whosthere.data.cells import cell_at, epoch_of, region_and_epoch
 from whosthere.data.epochs import Epochs
 from whosthere.data.files import read_table, write_table
-from whosthere.data.flows import regions_from_json
+from whosthere.data.flows import Pairs, regions_from_json
 from whosthere.data.frames import Frame, rows_of_cells, with_cells
 from whosthere.data.ledger import Ledger
 from whosthere.data.neighbours import Neighbours, as_graph
@@ -111,6 +111,7 @@ class Traces(Shown):
             "visits": self.n_visits,
             "regions": len(self.regions),
             "epochs": self.epochs.to_json(),
+            **({"flows": True} if isinstance(self.regions, Pairs) else {}),
         }
 
     @property

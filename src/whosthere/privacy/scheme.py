@@ -105,10 +105,15 @@ class Layout:
 
     def covered(self, traces: Traces) -> Traces:
         """Return the traces within the time that is published, over their own cells."""
+        n = self.n_covered(traces.epochs)
+        return traces if n == traces.epochs.n else traces.between(0, n)
+
+    def n_covered(self, epochs: Epochs) -> int:
+        """Return how many epochs are within the time that is published."""
         if self.times is None:
-            return traces
-        epochs, length = traces.epochs, format_length(self.every)
+            return epochs.n
         if self.every % epochs.length:
+            length = format_length(self.every)
             problem = f"a table of {length} does not hold whole epochs of these: {epochs}"
             fix = f"Give a multiple of {format_length(epochs.length)} (`every`)"
             raise InputError(problem, fix=fix)
@@ -118,8 +123,7 @@ class Layout:
             problem = f"the data cover {covered}, less than the {self.in_time} asked for (`weeks`)"
             fix = f"Ask for {most} or less" if most else "Give a shorter time (`every`)"
             raise InputError(problem, fix=fix)
-        n = self.times * (self.every // epochs.length)
-        return traces if n == epochs.n else traces.between(0, n)
+        return self.times * (self.every // epochs.length)
 
     def most_times(self, epochs: Epochs) -> int:
         """Return how often a table can be published within some epochs, from the first on."""
@@ -293,6 +297,14 @@ class Scheme:
         Not the layout: the same random numbers meet the same people in coarser tables.
         """
         return *(mechanism.content for mechanism in self.mechanisms), self.group_size
+
+    def published(self, times: int) -> Self:
+        """Return the same, published as often as that."""
+        layouts = (replace(one.layout, times=times) for one in self.tables)
+        tables = (
+            replace(one, layout=cells) for one, cells in zip(self.tables, layouts, strict=True)
+        )
+        return replace(self, tables=tuple(tables))
 
     @property
     def how(self) -> str:

@@ -18,10 +18,12 @@ from whosthere.data.flows import Pairs
 from whosthere.data.reading.tables import read_pairs
 from whosthere.errors import EmptyError, InputError, RecordsError, SpecError, quote, suggestion
 from whosthere.privacy.mechanism import Mechanism
-from whosthere.privacy.scheme import FINEST, ORDINARY, Counts, Layout, TableScheme
+from whosthere.privacy.scheme import FINEST, ORDINARY, WEEK, Counts, Layout, TableScheme
+from whosthere.specs import whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import timedelta
 
     from whosthere.data.epochs import Epochs
     from whosthere.data.regions import Regions
@@ -87,9 +89,24 @@ class WrittenTable:
 
 
 def tables_of(
-    tables: Sequence[TableScheme | str], mechanism: Mechanism | str | None, traces: Traces
+    tables: Sequence[TableScheme | str],
+    mechanism: Mechanism | str | None,
+    traces: Traces,
+    *,
+    weeks: int | None = None,
+    every: timedelta | str | None = None,
 ) -> tuple[TableScheme, ...]:
-    """Return the tables of one publication; a mechanism is for those that have none."""
+    """Return the tables of one publication; a mechanism is for those that have none.
+
+    With `weeks` they are those of the first weeks, each of which covers a week, or the time
+    `every`.
+    """
+    if weeks is None and every is not None:
+        problem = "`every` is about tables that are published again and again"
+        raise InputError(problem, fix="Say how often (`weeks`), or leave it out")
+    often = (
+        {} if weeks is None else {"times": read_weeks(weeks), "every": parse_length(every or WEEK)}
+    )
     given = None if mechanism is None else Mechanism.parse(mechanism)
     written = [WrittenTable.parse(one) for one in tables] or [WrittenTable()]
     is_open = [one.mechanism is None for one in written]
@@ -100,11 +117,24 @@ def tables_of(
         fix = "Leave the mechanism (`mechanism`) out"
         raise InputError("all tables (`tables`) say what is done to them", fix=fix)
     made = tuple(
-        TableScheme(cast("Mechanism", one.mechanism or given), one.over(traces)) for one in written
+        TableScheme(
+            cast("Mechanism", one.mechanism or given),
+            replace(one.over(traces), **cast("Any", often)),
+        )
+        for one in written
     )
     for table in made:
-        table.check(traces.epochs, table.layout(traces).most_added)
+        covered = traces.epochs.part(0, table.layout.n_covered(traces.epochs))
+        table.check(covered, table.layout(traces).most_added)
     return made
+
+
+def read_weeks(given: int) -> int:
+    """Read how often a table is published."""
+    weeks = whole(given, "the number of weeks")
+    if weeks < 1:
+        raise InputError(f"{weeks} weeks publish nothing (`weeks`)", fix="Give at least 1")
+    return weeks
 
 
 def _words(text: str) -> tuple[tuple[str, str], ...]:

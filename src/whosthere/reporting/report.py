@@ -24,6 +24,7 @@ from whosthere._version import __version__
 from whosthere.auditing.result import AuditResult
 from whosthere.data.files import new_file, refuse_existing
 from whosthere.data.floor import LEAST_PEOPLE
+from whosthere.data.flows import Pairs
 from whosthere.display import first_screen
 from whosthere.errors import FileError
 from whosthere.game.leaks import table_of_regions
@@ -34,7 +35,7 @@ from whosthere.reporting.sections.parts import Lookup
 from whosthere.reporting.sections.people import leak_panel, where_section, who_section
 from whosthere.reporting.sections.sure import sure_section
 from whosthere.reporting.sections.table_check import risk_chart, risk_table, subject_of_table
-from whosthere.reporting.words import shortened, texts, visible, words_of
+from whosthere.reporting.words import in_trips, shortened, texts, visible, words_of
 
 if TYPE_CHECKING:
     import os
@@ -92,6 +93,7 @@ def audit_report(audit: AuditResult) -> Report:
     title = f"Audit {shortened(audit.name)}"
     html = _render(
         "audit",
+        of_trips=_is_of_trips(audit),
         title=title,
         audit=audit,
         subject=subject_of(audit.manifest, audit.policy),
@@ -113,13 +115,16 @@ def comparison_report(audits: Sequence[AuditResult]) -> Report:
     page = comparison_page(audits)
     title = f"Audits {', '.join(page.names)}"
     glossary = glossary_of(one for audit in audits for one in audit.findings)
-    return Report(title, _render("compare", title=title, page=page, glossary=glossary))
+    of_trips = all(map(_is_of_trips, audits))
+    html = _render("compare", of_trips=of_trips, title=title, page=page, glossary=glossary)
+    return Report(title, html)
 
 
 def recommendation_report(found: Recommendation) -> Report:
     """Return what a search for a protection found."""
     html = _render(
         "recommend",
+        of_trips="flows" in found.about.get("data", {}),
         title="Recommendation",
         subject=subject_of(found.about, found.policy),
         overview=search_overview(found),
@@ -137,6 +142,7 @@ def check_report(found: TableCheck) -> Report:
     regions = table_of_regions(found.release.regions)
     html = _render(
         "check",
+        of_trips=isinstance(found.release.regions, Pairs),
         title="Check of a table",
         subject=subject_of_table(found),
         chart=risk_chart(found),
@@ -151,10 +157,17 @@ def check_report(found: TableCheck) -> Report:
 @first_screen.register(AuditResult)
 def _first_screen(result: AuditResult) -> str:
     glossary = glossary_of(result.findings)
-    return _render("notebook", fragment=True, overview=overview(result), glossary=glossary)
+    shown, of_trips = overview(result), _is_of_trips(result)
+    return _render("notebook", fragment=True, of_trips=of_trips, overview=shown, glossary=glossary)
 
 
-def _render(template: str, *, fragment: bool = False, **context: object) -> str:
+def _is_of_trips(audit: AuditResult) -> bool:
+    return "flows" in audit.manifest.get("data", {})
+
+
+def _render(
+    template: str, *, fragment: bool = False, of_trips: bool = False, **context: object
+) -> str:
     """Return a page, or a fragment of one for somebody else's page, such as a notebook.
 
     The style of a fragment holds within it alone, and there is no script.
@@ -166,7 +179,7 @@ def _render(template: str, *, fragment: bool = False, **context: object) -> str:
         own = Markup(".whosthere { background: var(--paper); color: var(--ink); padding: .5rem;\n")
         style = theme + own + _asset("parts.css") + Markup("}")
     page = _environment().get_template(f"{template}.html.j2")
-    return page.render(
+    html = page.render(
         style=style,
         script=script,
         policy_of_content=(
@@ -178,6 +191,7 @@ def _render(template: str, *, fragment: bool = False, **context: object) -> str:
         is_fragment=fragment,
         **context,
     )
+    return in_trips(html) if of_trips else html
 
 
 @cache

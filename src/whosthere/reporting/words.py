@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,13 @@ LONGEST_NAME = 120
 def texts() -> dict[str, Any]:
     """Return the prose of reports by topic."""
     return told("whosthere.reporting", "texts")
+
+
+def in_trips(page: str) -> str:
+    """Return a page about visits as one about trips; specs, options and anchors stay."""
+    for said, instead in texts()["trips"].items():
+        page = re.sub(rf"(?<![-=\w]){said}(?![\w(])", instead, page)
+    return page
 
 
 def words_of(metric: str) -> str:

@@ -69,7 +69,8 @@ def _covered(data: Mapping[str, Any]) -> str:
     epochs = Epochs.from_json(data["epochs"])
     there = zone(epochs.timezone)
     last = epochs.end.astimezone(there) - timedelta(microseconds=1)
-    size = (counted(data[what], what[:-1]) for what in ("visits", "regions"))
+    places = "pair" if "flows" in data else "region"
+    size = counted(data["visits"], "visit"), counted(data["regions"], places)
     return (
         f"{data['people']:,} people, {', '.join(size)}, "
         f"{epochs.start.astimezone(there):%Y-%m-%d} to {last:%Y-%m-%d} ({epochs.timezone}) "
