@@ -88,7 +88,7 @@ def said_by_a_cell(there, law, fewest=0):
     messages, score = np.zeros(n), np.zeros(n)
     # Everybody is surely in, and counted by chance.
     cell = np.array([0, n]), np.arange(n, dtype=np.int32), there, laws, np.zeros(1, np.int32)
-    kernels.pass_messages(*cell, 60.0, 1.0, 30.0, messages, score)
+    kernels.pass_messages(*cell, np.full(n, 60.0), 1.0, 30.0, messages, score)
     assert (score == messages).all()
     # A visit that is not counted says nothing.
     return np.log1p(np.expm1(messages) / there)

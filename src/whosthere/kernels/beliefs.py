@@ -40,7 +40,7 @@ def pass_messages(
     counted: Floats,
     laws: Laws,
     law_of_cell: Ints32,
-    prior: float,
+    prior: Floats,
     taken: float,
     most: float,
     messages: Floats,
@@ -52,8 +52,8 @@ def pass_messages(
     chance that it is counted if that one is in. A message is the logarithm of how much likelier
     its visitor makes what was published, given how likely the others are to be there; cut at `most`
     on either side. Of a new message the share `taken` is taken over into `messages`. The messages
-    that somebody gets add up to the `score`, with `prior` the log odds of being in without any.
-    Returns the most by which a new message differed from the last one.
+    that somebody gets add up to the `score`; the log odds of being in without any are `prior`, both
+    of shape (n_people,). Returns the most by which a new message differed from the last one.
     """
     score[:] = 0.0
     largest, change = 0, 0.0
@@ -67,7 +67,7 @@ def pass_messages(
         chances = laws.chances[laws.starts[law] : laws.starts[law + 1]]
         for i in range(n):
             v = first + i
-            odds = prior + score[person[v]] - messages[v]
+            odds = prior[person[v]] + score[person[v]] - messages[v]
             there[i] = counted[v] / (1.0 + np.exp(-odds))
         low, high = _summed(there[:n], sums)
         for i in range(n):

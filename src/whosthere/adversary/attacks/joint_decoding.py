@@ -24,6 +24,7 @@ from whosthere.adversary.attacks.base import (
     Auxiliary,
     FittedAttack,
     NotApplicableError,
+    check_people,
     check_same_facts,
 )
 from whosthere.adversary.attacks.likelihood_ratio import LikelihoodAnswer
@@ -101,16 +102,24 @@ class JointDecoding(AttackOnTables, AttackOnEverybody):
             parts.append(Visitors.of(one.facts, np.append(everybody.cells, own), visits))
         return _Decoder(tuple(one.facts for one in views), tuple(parts))
 
-    def decode(self, releases: Sequence[Release], everybody: Sequence[Traces]) -> Decoded:
+    def decode(
+        self,
+        releases: Sequence[Release],
+        everybody: Sequence[Traces],
+        *,
+        log_odds: Floats | None = None,
+    ) -> Decoded:
         """Find out who is in a publication, among all who may be.
 
-        They are given over the cells of each of its tables.
+        They are given over the cells of each of its tables. `log_odds` are those of being in
+        before the publication is seen, shape (n_users,), by default those of m among all.
         """
         parts = []
         for release, people in zip(releases, everybody, strict=True):
+            check_people(release, people)
             self._check_once(release.facts)
             parts.append(Visitors.of(release.facts, people.cells, people.visits_per_user()))
-        return decoded(parts, releases)
+        return decoded(parts, releases, log_odds)
 
     def score_everybody(
         self, release: Release, people: Traces, auxiliary: Auxiliary | None = None
@@ -178,7 +187,9 @@ class Visitors:
         return cls(visits.size, cells, starts, person[order], counted[order])
 
 
-def decoded(parts: Sequence[Visitors], releases: Sequence[Release]) -> Decoded:
+def decoded(
+    parts: Sequence[Visitors], releases: Sequence[Release], log_odds: Floats | None = None
+) -> Decoded:
     """Find out who is in a publication, by messages between people and the cells of all tables."""
     each = [_laws(*one) for one in zip(parts, releases, strict=True)]
     n_laws = np.cumsum([0, *(laws.fewest.size for laws, _, _ in each)])
@@ -200,8 +211,10 @@ def decoded(parts: Sequence[Visitors], releases: Sequence[Release]) -> Decoded:
         np.concatenate(of_cell, dtype=np.int32),
     )
     n_people = parts[0].n_people
-    share = releases[0].group_size / n_people
-    prior = math.log(share / (1 - share)) if share < 1 else _MOST
+    prior = log_odds
+    if prior is None:
+        share = releases[0].group_size / n_people
+        prior = np.full(n_people, math.log(share / (1 - share)) if share < 1 else _MOST)
     messages, score, rounds, change = np.zeros(n_visits[-1]), np.zeros(n_people), 0, math.inf
     while change > _AT_REST and rounds < _MOST_ROUNDS:
         taken = 1.0 if rounds < _UNDAMPED else 0.5
