@@ -12,12 +12,13 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast, overload
 
 import numpy as np
 
 from whosthere.adversary.attacks import Answer, Attack, Auxiliary
 from whosthere.adversary.attacks.base import View
+from whosthere.adversary.everybody import ScoresOfEverybody, score_everybody
 from whosthere.adversary.knowledge import Known, KnownVisits
 from whosthere.adversary.targets import read_target
 from whosthere.auditing.acceptance import acceptance, judged_again, not_audited
@@ -33,7 +34,7 @@ from whosthere.auditing.result import AuditResult
 from whosthere.auditing.run import AuditFailedError, prepare_audit
 from whosthere.auditing.work import LocalProcesses, chosen_workers
 from whosthere.data.traces import Traces
-from whosthere.errors import InputError, listed
+from whosthere.errors import EmptyError, InputError, listed
 from whosthere.game.study import Round, rounds_of
 from whosthere.game.table_check import BANDS, TableCheck, Visits, check_table
 from whosthere.paper.choices import StudyChoices
@@ -439,18 +440,47 @@ class NotAuditedWarning(UserWarning):
     """Something is published that no audit accepted."""
 
 
+@overload
 def attack(
     release: Release | AnyPath | Sequence[Release | AnyPath],
     target: Known | AnyPath | Sequence[int] | Ints32,
+    attack: Attack | str = ...,
+    *,
+    tables: str | Sequence[str] = ...,
+    reference: TracesLike | None = ...,
+    friends: TracesLike | None = ...,
+    past: Sequence[PastRelease] = ...,
+    seed: int = ...,
+) -> Answer: ...
+
+
+@overload
+def attack(
+    release: Release | AnyPath | Sequence[Release | AnyPath],
+    target: None = None,
+    attack: Attack | str = ...,
+    *,
+    everybody: TracesLike,
+    tables: str | Sequence[str] = ...,
+    reference: TracesLike | None = ...,
+    prior: float | None = ...,
+) -> ScoresOfEverybody: ...
+
+
+def attack(
+    release: Release | AnyPath | Sequence[Release | AnyPath],
+    target: Known | AnyPath | Sequence[int] | Ints32 | None = None,
     attack: Attack | str = "likelihood-ratio",  # the word that users know it by
     *,
+    everybody: TracesLike | None = None,
     tables: str | Sequence[str] = (),
     reference: TracesLike | None = None,
     friends: TracesLike | None = None,
     past: Sequence[PastRelease] = (),
+    prior: float | None = None,
     seed: int = 0,
-) -> Answer:
-    """Ask whether one person is in a release, as an attacker would.
+) -> Answer | ScoresOfEverybody:
+    """Ask whether one person is in a release, as an attacker would; or everybody at once.
 
     Parameters
     ----------
@@ -461,34 +491,57 @@ def attack(
         cells of visits, as from `Traces.trace`. It is about the table with most cells.
     attack
         Who attacks, as a spec or an object.
+    everybody
+        Traces of all who may be in the release, in place of a target: all of them are asked, by
+        likelihood-ratio or joint-decoding. They lie over the cells of the table with most of them.
     tables
         Of several tables with other regions, which cells each has, such as ``"finest"`` and
         ``"regions=districts.csv, epochs=1d"``, in their order.
     reference, friends, past
         What the attack needs besides; see `whosthere.attacks.Auxiliary`.
+    prior
+        With `everybody`: the chance of being in before the release is seen, by default the group
+        size divided by the number of people.
     seed
         The same seed gives the same answer.
     """
+    if (target is None) == (everybody is None):
+        problem = "an attack asks about one person (`target`), or about all (`everybody`)"
+        raise InputError(problem, fix="Give one of the two")
     given = [release] if isinstance(release, Release) else several(release)
     published = [one if isinstance(one, Release) else Release.load(one) for one in given]
     for one in published:
         refuse_impossible(one)
     chosen = Attack.parse(attack)
     layouts, finest = _layouts(published, several(tables))
-    known = _known(target, finest)
-    cells = Traces((), np.zeros(1, np.int64), np.zeros(0, np.int32), finest.regions, finest.epochs)
-    real, befriended = (None if one is None else _loaded(one) for one in (reference, friends))
     if past and len(published) > 1:
         raise InputError("past releases are of one table, and there are several to attack")
+    asked = None if everybody is None else _loaded(everybody)
+    if asked is not None and not _lies_over(asked, finest):
+        raise InputError(
+            "the traces of everybody lie over other regions or epochs than the release",
+            fix="Read them with the release's own regions, epochs and time zone",
+        )
+    if asked is not None and not asked.cells.size:
+        raise EmptyError("nobody in the traces made a visit", fix="Give other traces")
+    cells = Traces((), np.zeros(1, np.int64), np.zeros(0, np.int32), finest.regions, finest.epochs)
+    # Whether an attack applies does not depend on who is asked.
+    known = _known(target if asked is None else asked.cells[:1], finest)
+    real, befriended = (None if one is None else _loaded(one) for one in (reference, friends))
     views = []
     for one, layout in zip(published, layouts, strict=True):
         # People over other cells are refused by the attack.
         laid = [
             people if people is None or not _lies_over(people, finest) else layout(people)
-            for people in (real, befriended)
+            for people in (real, befriended, asked)
         ]
-        auxiliary = Auxiliary(laid[0], laid[1], tuple(past), one)
+        auxiliary = Auxiliary(laid[0], laid[1], tuple(past), one, everybody=laid[2])
         views.append(View(one.facts, known.over(layout, cells), auxiliary, layout))
+    if asked is not None:
+        return score_everybody(chosen, published, views, prior)
+    if prior is not None:
+        fix = "Ask the answer for its `posterior`"
+        raise InputError("a chance before (`prior`) is for `everybody`", fix=fix)
     return chosen.fit_tables(views, seed=check_seed(seed)).score_tables(published)
 
 
@@ -594,7 +647,7 @@ def rounds(
     return rounds_of(everybody, make_plan(options, everybody), control=control)
 
 
-def _known(target: Known | AnyPath | Sequence[int] | Ints32, release: Release) -> Known:
+def _known(target: Known | AnyPath | Sequence[int] | Ints32 | None, release: Release) -> Known:
     if isinstance(target, Known):
         return target
     if isinstance(target, str | os.PathLike):

@@ -9,7 +9,6 @@ from scipy.stats import binom
 
 from whosthere import kernels
 from whosthere.adversary.attacks import RULED_OUT, JointDecoding, LikelihoodRatio
-from whosthere.adversary.attacks.joint_decoding import Visitors
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError
 from whosthere.privacy.facts import Facts
@@ -54,13 +53,13 @@ def enumerated(release, people, share):
 def test_messages_are_exact_where_nobody_meets_twice(traces, mechanism, group):
     people = traces_of(CHAIN, traces)
     release = publish(people, mechanism=mechanism, group=group, seed=3).release
-    person = np.repeat(np.arange(people.n_users), people.visits_per_user())
-    found = Visitors.of(release.facts, people.cells, person, people.n_users).decoded(release)
+    found = JointDecoding().decode([release], [people])
     expected = enumerated(release, people, release.group_size / people.n_users)
     certain = np.abs(expected) > 10
     assert found.score[~certain] == pytest.approx(expected[~certain], abs=0.02)
     assert (np.sign(found.score[certain]) == np.sign(expected[certain])).all()
-    assert found.change < 0.01
+    assert found.is_at_rest
+    assert found.change <= 0.02
 
 
 def test_who_left_no_trace_where_one_must_show_is_ruled_out(traces):
@@ -82,33 +81,52 @@ def test_loops_are_nearly_right(traces, rng):
     assert np.corrcoef(found, expected)[0, 1] > 0.98
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
-def test_crowded_cells_are_nearly_exact(share):
-    n = 150
-    law = np.zeros((1, n + 2))
-    shown = int(n * share) + 3
-    # Laplace noise of scale 2, and of what is suppressed up to a threshold.
-    law[0] = np.exp(-np.abs(np.arange(n + 2) - shown) / 2)
-    laws = np.vstack([law, (np.arange(n + 2) <= shown).astype(float)])
-    starts, there = np.array([0, n, 2 * n]), np.full(2 * n, share)
-    found = kernels.log_ratios_of_visitors(starts, there, laws, np.array([0, 1], np.int32), 12.0)
-    others = binom.pmf(np.arange(n), n - 1, share)
-    exact = np.log(laws[:, 1 : n + 1] @ others) - np.log(laws[:, :n] @ others)
-    assert found.reshape(2, n) == pytest.approx(np.repeat(exact[:, None], n, axis=1), abs=0.02)
+def said_by_a_cell(there, law, fewest=0):
+    """Return what a cell tells its visitors, whose chances to be there are given."""
+    n = there.size
+    laws = kernels.Laws(law, np.array([0, law.size]), np.array([fewest]))
+    messages, score = np.zeros(n), np.zeros(n)
+    # Everybody is surely in, and counted by chance.
+    cell = np.array([0, n]), np.arange(n, dtype=np.int32), there, laws, np.zeros(1, np.int32)
+    kernels.pass_messages(*cell, np.full(n, 60.0), 1.0, 30.0, messages, score)
+    assert (score == messages).all()
+    # A visit that is not counted says nothing.
+    return np.log1p(np.expm1(messages) / there)
 
 
-def test_sums_of_different_people_are_exact(rng):
-    n = 40
-    there, law = rng.random(n), rng.random((1, n + 2))
-    found = kernels.log_ratios_of_visitors(
-        np.array([0, n]), there, law, np.array([0], np.int32), 12.0
-    )
-    for i in (0, 17, n - 1):
+def by_convolution(there, law, fewest=0):
+    """Return the same by adding up the others one after the other, for each visitor."""
+    law = np.concatenate([np.zeros(fewest), law, np.zeros(there.size + 2)])
+    found = []
+    for i in range(there.size):
         others = np.ones(1)
         for chance in np.delete(there, i):
             others = np.convolve(others, [1 - chance, chance])
-        exact = np.log(others @ law[0, 1 : n + 1]) - np.log(others @ law[0, :n])
-        assert found[i] == pytest.approx(exact, abs=1e-9)
+        found.append((others @ law[1 : others.size + 1]) / (others @ law[: others.size]))
+    return np.log(found)
+
+
+@pytest.mark.parametrize(("least", "most"), [(1e-4, 0.02), (0.0, 0.3), (0.0, 1.0), (0.7, 1.0)])
+@pytest.mark.parametrize("at", [-30, -3, 0, 3, 15])
+def test_sums_of_different_people_are_exact_also_where_they_are_rare(rng, least, most, at):
+    there = least + (most - least) * np.append(rng.random(78), [0.5, 1 - 1e-9])
+    middle = min(max(int(there.sum()) + at, 1), 79)
+    for law, fewest in ((rng.random(3) + 0.1, middle - 1), (np.ones(middle + 1), 0)):
+        said, exact = said_by_a_cell(there, law, fewest), by_convolution(there, law, fewest)
+        assert said == pytest.approx(exact, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [1000, 20_000])
+@pytest.mark.parametrize("share", [0.1, 0.25, 0.45])
+def test_crowded_cells_are_exact(n, share):
+    shown, steps = int(n * share + np.sqrt(n)), np.arange(-60, 61)
+    # Laplace noise of scale 2, and what is suppressed up to a threshold.
+    noise, suppressed = np.exp(-np.abs(steps) / 2), np.ones(shown + 1)
+    for law, fewest in ((noise, shown - 60), (suppressed, 0)):
+        there = np.full(n, share)
+        others = binom.pmf(fewest + np.arange(-1, law.size), n - 1, share)
+        exact = np.log(law @ others[:-1]) - np.log(law @ others[1:])
+        assert said_by_a_cell(there, law, fewest) == pytest.approx(exact, abs=1e-8)
 
 
 def test_it_finds_more_than_the_likelihood_ratio(traces):
@@ -129,8 +147,8 @@ def test_it_finds_more_than_the_likelihood_ratio(traces):
     assert np.mean(right["joint"]) > np.mean(right["ratio"]) + 0.02
 
 
-def test_too_many_chances_are_refused_before_memory_is(traces, monkeypatch):
-    monkeypatch.setattr("whosthere.adversary.attacks.joint_decoding._MOST_CHANCES", 4)
+def test_too_many_chances_are_refused(traces, monkeypatch):
+    monkeypatch.setattr("whosthere.adversary.attacks.joint_decoding._MOST_CHANCES", 1)
     people = traces_of(CHAIN, traces)
     release = publish(people, mechanism="raw", group=(0, 2), seed=3).release
     with pytest.raises(InputError, match="too many"):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -18,6 +18,7 @@ from whosthere.errors import GroupError, InputError
 
 if TYPE_CHECKING:
     from whosthere.adversary.attacks import Answer
+    from whosthere.adversary.everybody import ScoresOfEverybody
     from whosthere.game.table_check import TableCheck
 
 
@@ -348,7 +349,8 @@ def target(
 def attack(
     release: list[Path],
     *,
-    target: Path,
+    target: Path | None = None,
+    everybody: Path | None = None,
     tables: list[str] = [],  # noqa: B006 - typer asks for a list
     spec: str = "likelihood-ratio",
     reference: Path | None = None,
@@ -356,28 +358,61 @@ def attack(
     past_in: list[Path] | None = None,
     past_out: list[Path] | None = None,
     guess: str = "greedy",
-    prior: float = 0.5,
+    prior: float | None = None,
     seed: int = 0,
+    out: Path | None = None,
+    with_ids: bool = False,
     json: bool = False,
+    force: bool = False,
 ) -> None:
-    """Ask whether one person is in a release, as an attacker would.
+    """Ask whether one person is in a release, as an attacker would; or everybody at once.
 
     Prints a score, the decision at the attacker's own threshold, and what that means. Several
     releases are taken for tables of the same people, and attacked together. A single answer says
     little about how good an attack is: `whosthere audit` tries many.
 
-    Example: `whosthere attack release.parquet --target target.csv`
+    With --everybody, all people of a file of traces are asked. The scores go to a private file, by
+    the row of each person in the traces; the screen only says how many are found.
+
+    Example: `whosthere attack release.parquet --target target.csv`, or
+    `whosthere attack release.parquet --everybody traces.parquet --out scores.parquet`
     """
     from whosthere import front
     from whosthere.adversary.attacks import Attack, PastRelease
+    from whosthere.adversary.everybody import refuse_scores
     from whosthere.adversary.targets import read_target
     from whosthere.privacy.release import Release
 
-    if not 0 < prior < 1:
+    if prior is not None and not 0 < prior < 1:
         raise InputError(f"a prior of {prior:g} is not between 0 and 1", fix="Try 0.5")
-    chosen, counts = Attack.parse(spec), [Release.load(path) for path in release]
+    if (target is None) == (everybody is None):
+        problem = "an attack asks about one person (`target`), or about all (`everybody`)"
+        raise InputError(problem, fix="Give one of the two")
+    chosen = Attack.parse(spec)
+    if everybody is not None:
+        if friends or past_in or past_out:
+            raise InputError("friends and past releases are for attacks on one person (`target`)")
+        if out is None:
+            raise InputError("scores of everybody need a file (`out`)", fix="Name one")
+        refuse_scores(out, force=force, inputs=(*release, everybody, reference))
+        with console.working(f"Attacking with {chosen} ..."):
+            scores = front.attack(
+                release,
+                attack=chosen,
+                everybody=everybody,
+                tables=tables,
+                reference=reference,
+                prior=prior,
+            )
+        scores.save(out, with_ids=with_ids, force=force)
+        found = {"file": str(out), **scores.to_json()}
+        console.result(found, partial(_show_everybody, scores, out), json=json)
+        return
+    if out is not None or with_ids:
+        raise InputError("a file of scores is for `everybody`", fix="Leave it out (`out`)")
+    counts, prior = [Release.load(path) for path in release], 0.5 if prior is None else prior
     finest = max(counts, key=lambda one: one.facts.n_cells)
-    known = read_target(target, finest.regions, finest.epochs, guess=guess)
+    known = read_target(cast("Path", target), finest.regions, finest.epochs, guess=guess)
     past = [PastRelease(Release.load(path), target_in=True) for path in past_in or ()]
     past += [PastRelease(Release.load(path), target_in=False) for path in past_out or ()]
     with console.working(f"Attacking with {chosen} ..."):
@@ -393,6 +428,24 @@ def attack(
         )
     found = {"attack": str(chosen), **answer.to_json(prior=prior)}
     console.result(found, partial(_show, answer, prior), json=json)
+
+
+def _show_everybody(scores: ScoresOfEverybody, out: Path) -> None:
+    console.say(
+        f"{len(scores.users):,} people asked, {scores.group_size:,} in the release. Chance of "
+        f"being in before: {scores.prior:.3g}."
+    )
+    rows: list[list[object]] = []
+    for one in scores.found():
+        alarms, few = f"{100 * one.false_alarms:g} %", one.people is None
+        rows.append([alarms, *(["fewer than 5", "", ""] if few else one[1:])])
+    heads = ("false alarms", "called in", "right", "of all who are in")
+    console.table("Who is found, as the attacker expects", heads, rows)
+    console.say(
+        "These shares hold as far as the attack's model does. How many really are found, is what "
+        "an audit measures."
+    )
+    console.say(f"Written: {out}")
 
 
 def _show(answer: Answer, prior: float) -> None:

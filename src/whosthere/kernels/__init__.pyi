@@ -1,4 +1,4 @@
-from .beliefs import log_ratios_of_visitors as log_ratios_of_visitors
+from .beliefs import Laws as Laws, pass_messages as pass_messages
 from .count_matrix import (
     CountMatrix as CountMatrix,
     cell_sums as cell_sums,

@@ -1,11 +1,14 @@
-"""What a published count tells about each of its visitors, given how sure we are of the others.
+"""Messages between people and cells: who is in, told by what was published where they were.
 
-The true count is a sum of people who are there or not, each with a chance of its own.
+The true count of a cell is a sum of people who are there or not, each with a chance of its own. The
+chances of the sum are those of a Poisson-binomial law. One person is taken out of it again by a
+division, from either end of the law as far as errors shrink on the way. So no approximation is
+needed, however many people may be there.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,114 +17,152 @@ from whosthere.kernels.compiling import kernel, part
 if TYPE_CHECKING:
     from whosthere.arrays import Floats, Ints32, Ints64
 
-# Up to so many visitors a sum is exact. Beyond, it is normal if it varies as much as this.
-_FEW = 96
-_LEAST_VARIANCE = 4.0
-# How many deviations of a normal sum are looked at.
-_WINDOW = 6.0
+# Sums with a smaller chance than this are left out.
+_NEVER = 1e-100
+
+
+class Laws(NamedTuple):
+    """The chance of what was published in a cell by how many are there, in any unit.
+
+    The chances of law l begin in `chances` at ``starts[l]``, for ``fewest[l]`` people and more.
+    Elsewhere they are 0.
+    """
+
+    chances: Floats
+    starts: Ints64
+    fewest: Ints64
 
 
 @kernel()
-def log_ratios_of_visitors(
-    starts: Ints64, there: Floats, laws: Floats, law_of_cell: Ints32, most: float
-) -> Floats:
-    """Return how much likelier each visitor makes what was published, as a logarithm.
+def pass_messages(
+    starts: Ints64,
+    person: Ints32,
+    counted: Floats,
+    laws: Laws,
+    law_of_cell: Ints32,
+    prior: Floats,
+    taken: float,
+    most: float,
+    messages: Floats,
+    score: Floats,
+) -> float:
+    """Let each cell, one after the other, tell its visitors what it knows of them.
 
-    The visitors of cell c are those from ``starts[c]`` to ``starts[c + 1]``. Each is there with a
-    chance, `there`. The chance of what was published, given that n are there, is ``laws[l, n]``
-    with l the law of the cell, in any unit. Logarithms are cut at `most` on either side.
+    The visits to cell c stand from ``starts[c]`` to ``starts[c + 1]``: whose each is, and the
+    chance that it is counted if that one is in. A message is the logarithm of how much likelier
+    its visitor makes what was published, given how likely the others are to be there; cut at `most`
+    on either side. Of a new message the share `taken` is taken over into `messages`. The messages
+    that somebody gets add up to the `score`; the log odds of being in without any are `prior`, both
+    of shape (n_people,). Returns the most by which a new message differed from the last one.
     """
-    found = np.zeros(there.size)
-    largest = 0
+    score[:] = 0.0
+    largest, change = 0, 0.0
     for c in range(starts.size - 1):
         largest = max(largest, starts[c + 1] - starts[c])
-    sums = np.zeros(largest + 2)
-    # What is expected to be published, given how many of the first i are there: i + 2 numbers each.
-    expected = np.zeros((min(largest, _FEW) + 1) ** 2 + largest + 2)
+        for v in range(starts[c], starts[c + 1]):
+            score[person[v]] += messages[v]
+    there, sums = np.empty(largest), np.empty(largest + 1)
     for c in range(starts.size - 1):
-        first, end = starts[c], starts[c + 1]
-        law = laws[law_of_cell[c]]
-        mean, variance = 0.0, 0.0
-        for v in range(first, end):
-            mean += there[v]
-            variance += there[v] * (1.0 - there[v])
-        if end - first > _FEW and variance > _LEAST_VARIANCE:
-            _crowd(first, end, there, law, mean, variance, most, found)
-        else:
-            n = end - first
-            if (n + 1) * (n + 2) // 2 + n > expected.size:
-                expected = np.zeros((n + 1) * (n + 2) // 2 + n)
-            _few(first, end, there, law, most, sums, expected, found)
-    return found
+        first, n, law = starts[c], starts[c + 1] - starts[c], law_of_cell[c]
+        chances = laws.chances[laws.starts[law] : laws.starts[law + 1]]
+        for i in range(n):
+            v = first + i
+            odds = prior[person[v]] + score[person[v]] - messages[v]
+            there[i] = counted[v] / (1.0 + np.exp(-odds))
+        low, high = _summed(there[:n], sums)
+        for i in range(n):
+            v = first + i
+            more, fewer = _expected(there[i], sums, low, high, chances, laws.fewest[law])
+            said = _log_ratio(more, fewer, most)
+            if counted[v] < 1.0:
+                # A visit that was not counted says nothing.
+                said = np.log1p(counted[v] * np.expm1(said))
+            change = max(change, abs(said - messages[v]))
+            step = taken * (said - messages[v])
+            messages[v] += step
+            score[person[v]] += step
+    return change
 
 
 @part()
-def _few(
-    first: int,
-    end: int,
-    there: Floats,
-    law: Floats,
-    most: float,
-    sums: Floats,
-    expected: Floats,
-    found: Floats,
-) -> None:
-    """Sum over all who may be there, from the last to the first, and then the other way."""
-    n = end - first
-    # Row i of the triangle has the numbers 0 to i + 1, and begins at i * (i + 3) / 2.
-    at = (n - 1) * (n + 2) // 2
-    for s in range(n + 1):
-        expected[at + s] = law[s]
-    for i in range(n - 1, 0, -1):
-        chance, below = there[first + i], at - i - 1
-        for s in range(i + 1):
-            expected[below + s] = (1.0 - chance) * expected[at + s] + chance * expected[at + s + 1]
-        at = below
+def _summed(there: Floats, sums: Floats) -> tuple[int, int]:
+    """Write the chances of how many are there, and return the least and the largest number."""
+    low, high = 0, 0
     sums[0] = 1.0
-    for i in range(n):
-        without, within = 0.0, 0.0
-        for s in range(i + 1):
-            without += sums[s] * expected[at + s]
-            within += sums[s] * expected[at + s + 1]
-        found[first + i] = _log_ratio(within, without, most)
-        chance = there[first + i]
-        sums[i + 1] = 0.0
-        for s in range(i + 1, 0, -1):
+    for chance in there:
+        sums[high + 1] = chance * sums[high]
+        for s in range(high, low, -1):
             sums[s] = (1.0 - chance) * sums[s] + chance * sums[s - 1]
-        sums[0] *= 1.0 - chance
-        at += i + 2
+        sums[low] *= 1.0 - chance
+        high += 1
+        while sums[high] < _NEVER:
+            high -= 1
+        while sums[low] < _NEVER:
+            low += 1
+    return low, high
 
 
 @part()
-def _crowd(
-    first: int,
-    end: int,
-    there: Floats,
-    law: Floats,
-    mean: float,
-    variance: float,
-    most: float,
-    found: Floats,
-) -> None:
-    """Take the sum of the others for normal."""
-    for v in range(first, end):
-        others = mean - there[v]
-        spread = variance - there[v] * (1.0 - there[v])
-        reach = _WINDOW * np.sqrt(spread)
-        lowest, highest = max(int(others - reach), 0), min(int(others + reach) + 1, end - first - 1)
-        without, within = 0.0, 0.0
-        for s in range(lowest, highest + 1):
-            density = np.exp(-0.5 * (s - others) ** 2 / spread)
-            without += density * law[s]
-            within += density * law[s + 1]
-        found[v] = _log_ratio(within, without, most)
+def _expected(
+    chance: float, sums: Floats, low: int, high: int, law: Floats, fewest: int
+) -> tuple[float, float]:
+    """Return the mean chance of what was published with somebody, and without that one.
+
+    `chance` is that of this one being there, and `sums` has the chances of all, from `low` to
+    `high`.
+    """
+    most, absent = fewest + law.size - 1, 1.0 - chance
+    if chance <= absent:
+        end = min(high, most) + 1
+        more, fewer, at = _divided(sums, low, end, absent, chance, law, fewest)
+        if at < end and chance > _NEVER:
+            end = max(at, fewest - 1)
+            rest = _divided(sums, high, end, chance, absent, law, fewest)
+            more, fewer = more + rest[0], fewer + rest[1]
+    else:
+        end = max(low, fewest) - 1
+        more, fewer, at = _divided(sums, high, end, chance, absent, law, fewest)
+        if at > end and absent > _NEVER:
+            end = min(at, most + 1)
+            rest = _divided(sums, low, end, absent, chance, law, fewest)
+            more, fewer = more + rest[0], fewer + rest[1]
+    return more, fewer
 
 
 @part()
-def _log_ratio(within: float, without: float, most: float) -> float:
-    if within <= 0.0:
+def _divided(
+    sums: Floats, at: int, end: int, kept: float, moved: float, law: Floats, fewest: int
+) -> tuple[float, float, int]:
+    """Take somebody out of sums from one end on, and return the same means over what was found.
+
+    And where it ended, which is before `end` where errors would grow from there on: beyond the mode
+    in any case, and what was left out at the ends must not decide it. From above, a sum has the
+    person in it.
+    """
+    more, fewer, without, before = 0.0, 0.0, 0.0, 0.0
+    scale, carried = 1.0 / kept, moved / kept
+    step = 1 if end > at else -1
+    within = fewest if step > 0 else fewest + 1
+    while (end - at) * step > 0:
+        taken = carried * without
+        without = sums[at] * scale - taken
+        if taken > without and sums[at] < before:
+            break
+        before = sums[at]
+        others = at - within
+        if 0 <= others < law.size:
+            fewer += without * law[others]
+        if -1 <= others < law.size - 1:
+            more += without * law[others + 1]
+        at += step
+    return more, fewer, at
+
+
+@part()
+def _log_ratio(more: float, fewer: float, most: float) -> float:
+    if more <= 0.0:
         # Impossible either way says nothing.
-        return -most if without > 0.0 else 0.0
-    if without <= 0.0:
+        return -most if fewer > 0.0 else 0.0
+    if fewer <= 0.0:
         return most
-    return min(max(float(np.log(within / without)), -most), most)
+    return min(max(float(np.log(more / fewer)), -most), most)

@@ -436,6 +436,15 @@ OF_ONE_RELEASE = frozenset({"others", "older"})
 """The parts that belong to the attacked release: who uses them is fitted to each release anew."""
 
 
+def check_people(release: Release, people: Traces) -> None:
+    """Refuse people who lie over other cells than a release."""
+    if (people.regions, people.epochs) != (release.facts.regions, release.facts.epochs):
+        raise InputError(
+            "the traces lie over other regions or epochs than the release",
+            fix="Give traces of the same places and times",
+        )
+
+
 def check_same_facts(release: Release, facts: Facts) -> None:
     """Refuse a release that an attack was not prepared for."""
     if release.facts != facts:

@@ -16,6 +16,7 @@ from whosthere.adversary.attacks.base import (
     AttackOnTables,
     Auxiliary,
     FittedAttack,
+    check_people,
     check_same_facts,
 )
 from whosthere.adversary.components import completion
@@ -139,11 +140,7 @@ class LikelihoodRatio(AttackOnTables, AttackOnEverybody):
         The rates are fitted once, so a person takes as long as it takes to add up their visits. The
         scores are those that `fit` and `score` give to one after the other, shape (n_users,).
         """
-        if (people.regions, people.epochs) != (release.facts.regions, release.facts.epochs):
-            raise InputError(
-                "the traces lie over other regions or epochs than the release",
-                fix="Give traces of the same places and times",
-            )
+        check_people(release, people)
         shape = self._shape(auxiliary or Auxiliary())
         rates = fit_rates(release, shape, low_rank=self.rates == "low-rank")
         blocks = [null.by_person(n) for n, null in nulls_of_everybody(release, people, rates)]
