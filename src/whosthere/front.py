@@ -139,6 +139,9 @@ def audit(
         other people is replaced from each table to the next.
     groups
         How test groups are drawn, if not uniformly, for studies: see `whosthere.AuditOptions`.
+    together
+        Who is counted together, such as households: a file or a frame with the columns user and
+        household. They are then in or out as a whole.
     plan
         A plan file, or options, that all other arguments override.
     out
@@ -238,6 +241,8 @@ def recommend(
         kept but the result.
     weeks, every, turnover
         As for `audit`, with one number of weeks, which what is recommended lasts.
+    together
+        As for `audit`.
     traces, group_size, attacks, knowledge, policy, targets, min_visits, releases, releases_of
         As for `audit`; the search itself scores at least 60 releases.
     reference_size, seed, workers
@@ -565,11 +570,11 @@ def rounds(
     ----------
     control
         Whether to return the control rounds instead of the test rounds.
-    traces, mechanisms, tables, group_size, attacks, knowledge, groups, plan, weeks, every, turnover
+    traces, mechanisms, tables, group_size, attacks, knowledge, plan, weeks, every, turnover
         As for `audit`.
     scale, targets, users, min_visits, releases, releases_of, control_releases, reference_size
         As for `audit`.
-    past_releases, test_from, seed
+    groups, together, past_releases, test_from, seed
         As for `audit`.
     """
     options = chosen_options(plan, chosen)

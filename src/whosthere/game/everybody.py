@@ -212,8 +212,8 @@ class EverybodyRounds(Rounds):
     def control(self, i: int) -> EverybodyRound:
         """Publish a round, and toss a coin for everybody instead of telling who is in."""
         drawn = self._round("control", i)
-        coins = self.rng("control coins", i).random(drawn.included.size) < 0.5
-        coins = coins[self._unit_of]
+        unit = self._unit_of
+        coins = (self.rng("control coins", i).random(int(unit.max()) + 1) < 0.5)[unit]
         return replace(drawn, labels=self._labels(coins), included=coins)
 
     def _round(self, role: str, i: int) -> EverybodyRound:

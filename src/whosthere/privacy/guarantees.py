@@ -175,17 +175,16 @@ def guarantee_of_tables(
     parts = zip(cast("list[Guarantee]", given), (traces for _, traces in tables), strict=True)
     own = np.hstack([np.stack(one.unit.contributions(of), axis=1) for one, of in parts])
     others = _most_of_others(own)
+    most_others = [int(class_ends(column)[-1]) * (n_users > 1) for column in own.T]
     if households is not None:
         people_with_most = np.sort(own, axis=0)[::-1].cumsum(axis=0)
         size = households.sizes[households.of]
+        most_others = [most * int(size.max()) for most in most_others]
         own = np.stack([np.bincount(households.of, one) for one in own.T], axis=1)
         own, others = own[households.of].astype(np.int64), people_with_most[size - 1]
     # Members of a household can add to the same cell.
     how = [(made, of.most_added > 1 or households is not None) for made, of in tables]
     most = [int(class_ends(column)[-1]) for column in own.T]
-    most_others = most if n_users > 1 else [0] * len(most)
-    if households is not None:
-        most_others = [int(class_ends(column)[-1]) for column in others.T]
     worst = _of_tables(how, most, most_others)
     # Few of the many people differ in what they and their substitutes spend.
     cases, case_of = np.unique(np.hstack([own, others]), axis=0, return_inverse=True)
