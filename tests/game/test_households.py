@@ -163,9 +163,7 @@ class TestOneTarget:
             others = [set(group_of(rounds.test(i))) for i in (0, 2, 4)]
             assert len(set.intersection(*others) - own_home) < 20 - n
 
-    def test_one_of_the_same_size_is_in_the_place_where_there_is_one(
-        self, city, frame, households
-    ):
+    def test_one_of_the_same_size_is_in_the_place_where_there_is_one(self, city, frame, households):
         plan = plan_of(city, frame)
         rounds = rounds_of(city, plan, of_size(households, 3))
         places = {frozenset(rounds.test(i).instead) for i in range(1, 60, 2)}
@@ -211,7 +209,9 @@ class TestOneTarget:
                 left = np.setdiff1d(rounds.pool, known)
                 homes = [np.flatnonzero(households.of == home) for home in
                          np.unique(households.of[left])]  # fmt: skip
-                blocks = [one for one in homes if one.size == n] + [households.members(rounds.target)]
+                blocks = [one for one in homes if one.size == n] + [
+                    households.members(rounds.target)
+                ]
                 counts = [city.counts(one) for one in blocks]
                 if parsed.bounds_visits:
                     rows = rounds.of_same_size.ravel()
