@@ -99,7 +99,7 @@ def example(n_targets: int, n_releases: int, workers: int) -> pl.DataFrame:
         for one in audit.findings
         if one.attack == "likelihood-ratio" and one.metric in METRICS
     ]
-    score = partial(_by_household, city, n_releases=n_releases)
+    score = partial(by_household, city, n_releases=n_releases)
     with ProcessPoolExecutor(workers) as pool:
         found = [row for rows in pool.map(score, audit.plan["targets"]) for row in rows]
     targets, labels, scores, calibrated = (np.array(column) for column in zip(*found, strict=True))
@@ -119,7 +119,7 @@ def example(n_targets: int, n_releases: int, workers: int) -> pl.DataFrame:
     return table
 
 
-def _by_household(
+def by_household(
     city: Traces, target: int, *, n_releases: int
 ) -> list[tuple[int, bool, float, float]]:
     """Score releases of whole households, of which every other holds that of the target."""

@@ -147,6 +147,9 @@ def audit(
         other people is replaced from each table to the next.
     groups
         How test groups are drawn, if not uniformly, for studies: see `whosthere.AuditOptions`.
+    together
+        Who is counted together, such as households: a file or a frame with the columns user and
+        household. They are then in or out as a whole.
     plan
         A plan file, or options, that all other arguments override.
     out
@@ -249,6 +252,8 @@ def recommend(
         As for `audit`; no group size is given then.
     weeks, every, turnover
         As for `audit`, with one number of weeks, which what is recommended lasts.
+    together
+        As for `audit`.
     traces, group_size, attacks, knowledge, policy, targets, min_visits, releases, releases_of
         As for `audit`; the search itself scores at least 60 releases.
     reference_size, seed, workers
@@ -633,13 +638,13 @@ def rounds(
     ----------
     control
         Whether to return the control rounds instead of the test rounds.
-    traces, mechanisms, tables, group_size, attacks, knowledge, groups, plan, weeks, every, turnover
+    traces, mechanisms, tables, group_size, attacks, knowledge, plan, weeks, every, turnover
         As for `audit`.
     everybody, include
         Not for this: it is about one target after the other.
     scale, targets, users, min_visits, releases, releases_of, control_releases, reference_size
         As for `audit`.
-    past_releases, test_from, seed
+    groups, together, past_releases, test_from, seed
         As for `audit`.
     """
     options = chosen_options(plan, chosen)

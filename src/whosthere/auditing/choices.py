@@ -38,6 +38,7 @@ class SearchChoices(TypedDict, total=False):
     weeks: OneOrMore[int] | None
     every: "timedelta | str | None"
     turnover: float | None
+    together: "AnyPath | Frame | None"
     releases: int | None
     releases_of: Mapping[str, int] | None
     reference_size: int | None

@@ -220,7 +220,9 @@ def guaranteed(plan: Plan, everybody: Traces) -> dict[str, GuaranteeForAll]:
     @cache
     def of(tables: tuple[TableScheme, ...]) -> GuaranteeForAll | None:
         return guarantee_of_tables(
-            [(one.mechanism, one.layout(everybody)) for one in tables], asked
+            [(one.mechanism, one.layout(everybody)) for one in tables],
+            asked,
+            plan.game.households,
         )
 
     by_setting = {str(one): of(one.scheme.tables) for one in plan.settings}

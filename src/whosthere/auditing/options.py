@@ -244,6 +244,10 @@ class AuditOptions:
         that score one person after the other, and there is no group size.
     include
         The chance with which each person is in a release of everybody, 0.9 by default.
+    together
+        Who is counted together, such as households: a file or a frame with the columns user and
+        household. People who are not in it are alone. Households are then in or out as a whole, the
+        target's in the place of others of the same size.
     seed
         The same seed gives the same scores.
     """
@@ -265,6 +269,7 @@ class AuditOptions:
     turnover: float = 0.0
     everybody: bool = False
     include: float | None = None
+    together: AnyPath | Frame | None = field(default=None, repr=False, hash=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "blocks", tuple(self.blocks) or (Block(),))
@@ -294,6 +299,10 @@ class AuditOptions:
         if self.turnover and self.groups is not None:
             problem = "groups of your own (`groups`) stay the same, and some are to change"
             raise InputError(problem, fix="Leave out one of `groups` and `turnover`")
+        if self.together is not None and (self.turnover or self.groups is not None):
+            other = "turnover" if self.turnover else "groups"
+            problem = f"whole households (`together`) do not go with `{other}`"
+            raise InputError(problem, fix="Leave out one of the two")
         for name in ("turnover", "every"):
             given = getattr(self, name) != getattr(AuditOptions, name)
             if given and not any(block.weeks for block in self.blocks):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,12 +15,12 @@ from whosthere.auditing.reasons import listed
 from whosthere.data.clusters import draw_group
 from whosthere.data.epochs import to_micros, zone
 from whosthere.data.floor import in_fives
-from whosthere.data.reading.tables import read_clusters
+from whosthere.data.reading.tables import read_clusters, read_households
 from whosthere.errors import EmptyError, GroupError, InputError
 from whosthere.game.everybody import set_aside
 from whosthere.game.plan import Contest, Plan, Setting, TargetChoice
-from whosthere.game.rounds import Population
-from whosthere.game.target import ANYTHING, TargetGame
+from whosthere.game.rounds import Population, Task
+from whosthere.game.target import ANYTHING, TargetGame, TargetRounds
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.release import Release
 from whosthere.seeds import generator
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from whosthere.auditing.options import AuditOptions
+    from whosthere.data.clusters import Clusters
     from whosthere.data.traces import Traces
+    from whosthere.game.rounds import Game
 
 
 _APPLIES = {True: "likelihood-ratio", False: "zero-knowledge"}
@@ -53,9 +56,11 @@ def make_plan(options: AuditOptions, traces: Traces) -> Plan:
         _check_groups(contests, attacks, options, reference_size, traces)
     _check_past(attacks, options, population, first_epoch)
     _check_tables(contests, population)
+    given = options.together
+    households = None if given is None else read_households(given, traces.users)
     plan = Plan(
         contests=contests,
-        targets=_targets(options, population.tested, reference_size),
+        targets=_targets(options, population.tested, households, reference_size),
         releases=options.n_releases,
         releases_of=tuple(
             (attack, releases)
@@ -68,19 +73,26 @@ def make_plan(options: AuditOptions, traces: Traces) -> Plan:
         first_epoch=first_epoch,
         seed=options.seed,
         choice=_choice(options, population.tested),
-        game=asks_everybody or _game(options, traces, contests, reference_size),
+        game=_game(options, traces, contests, reference_size, households),
     )
+    _check_households(plan, population)
     _check_turnover(plan, traces.n_users - 1 - reference_size)
     return _without_idle(plan, population)
 
 
 def _game(
-    options: AuditOptions, traces: Traces, contests: Sequence[Contest], reference_size: int
-) -> TargetGame:
+    options: AuditOptions,
+    traces: Traces,
+    contests: Sequence[Contest],
+    reference_size: int,
+    households: Clusters | None,
+) -> Game:
     """Return the game, with what draws its groups if it is not chance alone; that is tried once."""
-    given = options.groups
+    given, of_everybody = options.groups, options.game_of_everybody
+    if of_everybody is not None:
+        return replace(of_everybody, households=households)
     if given is None:
-        return TargetGame(turnover=options.turnover)
+        return TargetGame(turnover=options.turnover, households=households)
     if not callable(given):
         return TargetGame(read_clusters(given, traces.users))
     people = np.arange(traces.n_users - 1 - reference_size)
@@ -199,6 +211,12 @@ def _about_people(plan: Plan, population: Population) -> list[str]:
             "replaced; a target is in all tables, or in none. Attacks that learn from groups make "
             "them of the same people throughout."
         )
+    if game.households is not None:
+        said.append(
+            "Whole households are in or out (`together`). Attacks know what one person did, and "
+            "nothing of who else is in the household. The ceiling and the guarantee are about the "
+            "whole household."
+        )
     if not game.draws_uniformly:
         said.append(
             "The groups are not drawn uniformly (`groups`). Attacks assume that they are, so "
@@ -306,6 +324,32 @@ def _check_turnover(plan: Plan, pool: int) -> None:
         )
 
 
+def _check_households(plan: Plan, population: Population) -> None:
+    """Refuse groups that whole households cannot make up, by drawing one for each size of these."""
+    households = plan.game.households
+    if households is None or not isinstance(plan.game, TargetGame):
+        return
+    sizes = households.sizes[households.of]
+    smallest = min(scheme.group_size for scheme in plan.schemes)
+    if sizes.max() > smallest:
+        raise GroupError(
+            f"groups of {smallest} do not hold the largest household (`together`)",
+            fix="Give larger groups (`group_size`), or leave that household out of the file",
+        )
+    past = bool(_users_of("past", plan.attacks))
+    for row, scheme in product(np.unique(sizes, return_index=True)[1], plan.schemes):
+        rounds = TargetRounds(population, plan, Task(int(row), scheme))
+        m, reference = scheme.group_size, rounds.reference_rows
+        if _in_need_of_people(plan.attacks) and reference.size <= m:
+            raise GroupError(
+                f"a reference of whole households (`together`) is {reference.size} people, too few "
+                f"to draw groups of {m} from",
+                fix="Give smaller groups (`group_size`) or a larger reference (`reference_size`)",
+            )
+        for people in (rounds.pool, reference)[: 1 + past]:
+            rounds.drawn_households(generator(0, "try"), people, households)
+
+
 def _check_tables(contests: Sequence[Contest], population: Population) -> None:
     """Refuse units that a table cannot express, and slips in mechanisms of a user's own.
 
@@ -363,22 +407,41 @@ def _choice(options: AuditOptions, traces: Traces) -> TargetChoice:
     )
 
 
-def _targets(options: AuditOptions, traces: Traces, reference_size: int) -> tuple[int, ...]:
-    """Return the rows of the people to attack."""
+def _targets(
+    options: AuditOptions, traces: Traces, households: Clusters | None, reference_size: int
+) -> tuple[int, ...]:
+    """Return the rows of the people to attack, of different households."""
     visits = traces.visits_per_user()
+    of = np.arange(traces.n_users) if households is None else households.of
     if options.users:
         rows = tuple(traces.row_of(user) for user in dict.fromkeys(options.users))
         if not all(visits[row] for row in rows):
             raise EmptyError("a named target made no visit", fix="Leave that one out")
+        if np.unique(of[list(rows)]).size < len(rows):
+            problem = "two named targets are of the same household (`together`)"
+            raise InputError(problem, fix="Name one of each household")
         return rows
     n = options.n_targets
     if n < 1:
         raise InputError(f"at least one target is needed, got {n}")
     eligible = np.flatnonzero(visits >= options.min_visits)
     if options.everybody:
-        aside = set_aside(options.seed, traces.n_users, reference_size)
+        aside = set_aside(options.seed, traces.n_users, reference_size, households)
         eligible = np.setdiff1d(eligible, aside)
         n = n if options.targets else max(min(n, eligible.size), 1)
+    # All in random order, of whom the first are taken: more targets are these and others. They are
+    # a sample of households, each person as likely as any other at first.
+    order = generator(options.seed, "targets").permutation(eligible)
+    if households is not None:
+        order = order[np.sort(np.unique(of[order], return_index=True)[1])]
+        if options.everybody and not options.targets:
+            n = min(n, order.size)
+        if order.size < n:
+            raise GroupError(
+                f"{n} targets of different households (`together`) are wanted, and {order.size} "
+                f"households have somebody with at least {options.min_visits} visits",
+                fix=f"Ask for {order.size} targets or less (`targets`)",
+            )
     if eligible.size < n:
         enough = int(np.sort(visits)[-n]) if n <= visits.size else 0
         fixes = [f"ask for {enough} visits or less (`min_visits`)"] if enough else []
@@ -388,6 +451,4 @@ def _targets(options: AuditOptions, traces: Traces, reference_size: int) -> tupl
             f"and {n} targets are wanted",
             fix=_either(fixes or ["look for larger data"]),
         )
-    # All in random order, of whom the first are taken: more targets are these and others.
-    order = generator(options.seed, "targets").permutation(eligible)
     return tuple(int(row) for row in order[:n])

@@ -204,7 +204,8 @@ def prepare_audit(
     folder.check(identity_of(plan, job.traces_fingerprint), extend=extend)
     people = Population.of(everybody, plan.first_epoch)
     known = Together.read(folder.known("together"))
-    plan = replace(plan, together=known or together(people.tested, seed=plan.seed))
+    if plan.game.households is None:
+        plan = replace(plan, together=known or together(people.tested, seed=plan.seed))
     done = folder.finished(plan)
     left = tuple(task for task in plan.tasks if task not in done)
     cost = None

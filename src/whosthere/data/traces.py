@@ -524,3 +524,22 @@ class Group:
     def counts(self) -> NDArray[np.int32]:
         """Count how many of the group visited each cell, shape (n_regions, n_epochs)."""
         return self.everybody.counts(self.rows)
+
+    def together(self, unit: NDArray[np.int64]) -> Traces:
+        """Return what those of the same unit add together, a row for each unit.
+
+        `unit` has the number of each member's, from 0 on without a gap.
+        """
+        (at, sizes), n_cells = self.visits(), self.everybody.n_cells
+        of_visit = np.repeat(unit.astype(np.int64), sizes)
+        keys, place = np.unique(of_visit * n_cells + self.everybody.cells[at], return_inverse=True)
+        weights = None if self.everybody.weights is None else self.everybody.weights[at]
+        starts = np.arange(int(unit.max()) + 2) * n_cells
+        return replace(
+            self.everybody,
+            users=tuple(map(str, range(starts.size - 1))),
+            indptr=own(np.searchsorted(keys, starts), np.int64),
+            cells=own((keys % n_cells).astype(np.int32), np.int32),
+            weights=own(np.bincount(place, weights, keys.size).astype(np.int32), np.int32),
+            friends=None,
+        )

@@ -133,7 +133,10 @@ class Checks(RoundChecks):
         self._tallies = tuple(Tally() for _ in ROLES)
         self._in_pool = np.zeros(table.traces.n_users, np.bool_)
         self._in_pool[pool] = True
-        n, m = pool.size, self._m
+        self._own, self._households = table.rounds.household, table.rounds.plan.game.households
+        # As many units, at least, are drawn from as many.
+        largest = 1 if self._households is None else int(self._households.sizes.max())
+        n, m = pool.size // largest, self._m // largest
         log_choices = math.lgamma(n + 1) - math.lgamma(m + 1) - math.lgamma(n - m + 1)
         # Whole clusters can be drawn in far fewer ways.
         few = table.rounds.groups is not None
@@ -168,7 +171,8 @@ class Checks(RoundChecks):
         """Return a number for the people of a group besides the target, in whatever order."""
         if self._repeats_people:
             return None
-        others = group.rows[: -1 if group.rows[-1] == self._target else None]
+        n = self._own.size
+        others = group.rows[: -n if group.rows[-1] == self._target else None]
         return number_of(others, self._in_pool.size)
 
     def _is_drawn(self, made: PublishedTable, others: NDArray[np.int64]) -> bool:
@@ -178,6 +182,8 @@ class Checks(RoundChecks):
             return False
         different = np.zeros(self._in_pool.size, np.bool_)
         different[group.rows] = True
+        if self._households is not None and not self._households.are_whole(group.rows):
+            return False
         return np.count_nonzero(different) == n and bool(self._in_pool[others].all())
 
     def _is_whole(self, made: PublishedTable) -> bool:
@@ -197,10 +203,12 @@ class Checks(RoundChecks):
     ) -> str | None:
         """Return the first thing that is wrong with a release."""
         group = publication.group
-        is_target = group.rows == self._target
-        if is_target[-1] != holds_target or is_target[:-1].any():
+        n = self._own.size
+        others = group.rows[:-n] if holds_target else group.rows
+        own = group.rows[others.size :]
+        if np.isin(others, self._own).any() or not np.array_equal(own, self._own[: own.size]):
             return "the label is not that of the group"
-        if not self._is_drawn(publication, group.rows[~is_target]):
+        if not self._is_drawn(publication, others):
             return "the group is not as many different people of the pool as it should be"
         return self._fault_of_counts(publication, counts)
 

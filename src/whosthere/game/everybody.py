@@ -30,6 +30,7 @@ from whosthere.game.checks import (
     noise_of_cells,
     number_of,
 )
+from whosthere.game.households import has_ceiling
 from whosthere.game.optimum import optimum_of_everybody
 from whosthere.game.rounds import Game, GameRound, Player, Rounds, RoundTable, Said, Task
 from whosthere.game.target import TargetRounds
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from whosthere.adversary.attacks import Attack, FittedAttack
     from whosthere.adversary.knowledge import Knowledge
     from whosthere.arrays import Bools, Floats, Ints32, Ints64
+    from whosthere.data.clusters import Clusters
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Contest, Plan
     from whosthere.game.rounds import Population
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from whosthere.privacy.publish import PublishedTable
     from whosthere.privacy.release import Release
 
-ROUNDS_INBLOCK = 5
+ROUNDS_IN_BLOCK = 5
 """How many rounds a task has, so that little is lost when it is interrupted."""
 BLOCK, CONTROL = "block", "control"
 """What the number of a task is of: test rounds, or control rounds."""
@@ -58,9 +60,15 @@ BLOCK, CONTROL = "block", "control"
 _FEW = 500
 
 
-def set_aside(seed: int, n_people: int, n: int) -> Ints64:
-    """Return the rows of people who are in no release: an attacker has their traces instead."""
-    return np.sort(generator(seed, "set aside").permutation(n_people)[:n])
+def set_aside(seed: int, n_people: int, n: int, households: Clusters | None = None) -> Ints64:
+    """Return the rows of people who are in no release: an attacker has their traces instead.
+
+    They are n people, or as many as whole `households` make up.
+    """
+    rng = generator(seed, "set aside")
+    if households is not None:
+        return households.at_most(rng, np.arange(n_people), n)
+    return np.sort(rng.permutation(n_people)[:n])
 
 
 @dataclass(frozen=True)
@@ -68,16 +76,19 @@ class EverybodyGame(Game):
     """Each round includes everybody with the chance `include`, except those who are set aside.
 
     Asked are all of them who made at least `min_visits` visits. Attacks that score one person after
-    the other are made on the targets of the plan alone, who are some of them.
+    the other are made on the targets of the plan alone, who are some of them. Where `households`
+    are given, each is included as a whole, with the same chance.
     """
 
     include: float = 0.9
     min_visits: int = 1
+    households: Clusters | None = None
     name: ClassVar[str] = "everybody"
 
     def __str__(self) -> str:
         least = f", min_visits={self.min_visits}" if self.min_visits > 1 else ""
-        return f"{self.name}(include={self.include:g}{least})"
+        whole = "" if self.households is None else f", households={self.households}"
+        return f"{self.name}(include={self.include:g}{least}{whole})"
 
     def group_size(self, n_people: int) -> int:
         """Return how many of so many people to expect in a round."""
@@ -88,7 +99,7 @@ class EverybodyGame(Game):
         return tuple(
             Task(number, scheme, what)
             for what, rounds in ((BLOCK, tests), (CONTROL, plan.control_releases))
-            for number, scheme in product(range(ceil(rounds / ROUNDS_INBLOCK)), plan.schemes)
+            for number, scheme in product(range(ceil(rounds / ROUNDS_IN_BLOCK)), plan.schemes)
         )
 
     def rounds(self, population: Population, plan: Plan, task: Task) -> EverybodyRounds:
@@ -102,8 +113,8 @@ class EverybodyGame(Game):
 
 
 def _of_block(task: Task, n: int) -> range:
-    first = task.number * ROUNDS_INBLOCK
-    return range(first, max(min(first + ROUNDS_INBLOCK, n), first))
+    first = task.number * ROUNDS_IN_BLOCK
+    return range(first, max(min(first + ROUNDS_IN_BLOCK, n), first))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -173,7 +184,7 @@ class EverybodyRounds(Rounds):
     def reference_rows(self) -> Ints64:
         """Rows of the people who are set aside."""
         n = self.population.tested.n_users
-        return set_aside(self.plan.seed, n, self.plan.reference_size)
+        return set_aside(self.plan.seed, n, self.plan.reference_size, self.game.households)
 
     @cached_property
     def people(self) -> Ints64:
@@ -185,20 +196,36 @@ class EverybodyRounds(Rounds):
         visits = self.population.tested.visits_per_user()
         return self.people[visits[self.people] >= self.game.min_visits]
 
+    @cached_property
+    def units(self) -> Ints64:
+        """The household of each of `everybody`: what is in or out by chance, and so the sample."""
+        return self._unit_of[self.everybody]
+
+    @cached_property
+    def _unit_of(self) -> Ints64:
+        """The household of each row of the traces."""
+        n, households = self.population.tested.n_users, self.game.households
+        return np.arange(n) if households is None else households.of
+
     def test(self, i: int) -> EverybodyRound:
         return self._round("test", i)
 
     def control(self, i: int) -> EverybodyRound:
         """Publish a round, and toss a coin for everybody instead of telling who is in."""
         drawn = self._round("control", i)
-        coins = self.rng("control coins", i).random(drawn.included.size) < 0.5
+        unit = self._unit_of
+        coins = (self.rng("control coins", i).random(int(unit.max()) + 1) < 0.5)[unit]
         return replace(drawn, labels=self._labels(coins), included=coins)
 
     def _round(self, role: str, i: int) -> EverybodyRound:
         # Without the mechanism: the same groups meet every protection.
         rng = self.rng(f"{role} group", i)
         included = np.zeros(self.population.tested.n_users, np.bool_)
-        included[self.people] = rng.random(self.people.size) < self.game.include
+        chance = rng.random(self.people.size)
+        if self.game.households is not None:
+            _, unit = np.unique(self._unit_of[self.people], return_inverse=True)
+            chance = chance[unit]
+        included[self.people] = chance < self.game.include
         made = self.published(role, i, np.flatnonzero(included), rng=rng)
         return EverybodyRound(made, self._labels(included), (role, i), included=included)
 
@@ -263,7 +290,8 @@ class EverybodyRounds(Rounds):
         }
 
     def optimum_of_everybody(self, drawn: GameRound) -> Floats | None:
-        if not self.task.scheme.has_law:
+        scheme = self.task.scheme
+        if not (scheme.has_law if self.game.households is None else has_ceiling(scheme)):
             return None
         # Under its key: a round takes far more memory than what is said of it.
         if drawn.key not in self._optima:
@@ -281,8 +309,20 @@ class EverybodyRounds(Rounds):
                 bounding = self.rng("would-be bounding", *key)
                 group = Group.all_of(table.mechanism.bound(group.traces, bounding))
             groups.append(group)
-        scores = np.zeros(included.size)
-        scores[included], scores[out] = optimum_of_everybody(drawn.publication, groups)
+        scores, made = np.zeros(included.size), drawn.publication
+        if self.game.households is None:
+            scores[included], scores[out] = optimum_of_everybody(made, groups)
+            return scores[self.everybody]
+        # Households in the place of people.
+        unit_in, unit_out = (
+            np.unique(self._unit_of[rows], return_inverse=True)[1]
+            for rows in (made.tables[0].group.rows, out)
+        )
+        tables = [replace(one, counted=_as_units(one.counted, unit_in)) for one in made.tables]
+        inside, outside = optimum_of_everybody(
+            replace(made, tables=tuple(tables)), [_as_units(one, unit_out) for one in groups]
+        )
+        scores[included], scores[out] = inside[unit_in], outside[unit_out]
         return scores[self.everybody]
 
     def checks(self) -> tuple[EverybodyChecks, ...]:
@@ -296,6 +336,10 @@ class EverybodyRounds(Rounds):
 
     def rng(self, role: str, *key: int | str) -> np.random.Generator:
         return generator(self.plan.seed, self.game.name, role, *key)
+
+
+def _as_units(people: Group, unit: Ints64) -> Group:
+    return Group.all_of(people.together(unit)) if people.n_users else people
 
 
 class _Asked(TargetRounds):
@@ -313,6 +357,11 @@ class _Asked(TargetRounds):
     def pool(self) -> Ints64:
         people = self._all_rounds.people
         return np.asarray(people[people != self.target])
+
+    @cached_property
+    def household(self) -> Ints64:
+        # All others are in the pool.
+        return np.array([self.target])
 
     @property
     def reference_rows(self) -> Ints64:
@@ -366,6 +415,9 @@ class EverybodyChecks(RoundChecks):
         is_in[rows] = True
         if isinstance(claimed, EverybodyRound) and not np.array_equal(is_in, claimed.included):
             return "the label is not that of the group"
+        households = self.table.rounds.plan.game.households
+        if households is not None and not households.are_whole(rows):
+            return "a household is not in as a whole"
         m = np.count_nonzero(is_in[self._people])
         if not rows.size == m == made.release.group_size or made.group.everybody is not everybody:
             return "the group is not as many different people of the pool as it should be"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from whosthere.adversary.attacks import Answer, Attack, FittedAttack
     from whosthere.arrays import Bools, Floats, Ints64
+    from whosthere.data.clusters import Clusters
     from whosthere.data.neighbours import Neighbours
     from whosthere.data.traces import Traces
     from whosthere.game.checks import RoundChecks
@@ -281,6 +282,11 @@ class Game(ABC):
     def draws_uniformly(self) -> bool:
         """Whether all groups of a size are equally likely, as attacks assume."""
         return True
+
+    @property
+    def households(self) -> Clusters | None:
+        """Who is always in or out together; None where people are drawn one by one."""
+        return None
 
     @abstractmethod
     def tasks(self, plan: Plan) -> tuple[Task, ...]:

@@ -41,7 +41,7 @@ class Round:
     release: Release = field(repr=False)
     """What an attacker sees."""
     others: NDArray[np.int64] = field(repr=False)
-    """The m - 1 people who are in besides the target, or besides whoever is in its place."""
+    """The people who are in besides the target, with its household, or whoever is in its place."""
     pool: NDArray[np.int64] = field(repr=False)
     """Who may be in besides the target."""
     reference: NDArray[np.int64] = field(repr=False)
@@ -79,6 +79,7 @@ def rounds_of(traces: Traces, plan: Plan, *, control: bool = False) -> Iterator[
             drawn = rounds.control(i) if control else rounds.test(i)
             made, people = drawn.publication, drawn.publication.tables[0].group.rows
             what = rounds.target, task.scheme.how, task.scheme.group_size, i
-            seen = drawn.labels[rounds.target], made, made.releases[0], people[:-1]
+            others = people[: -rounds.household.size]
+            seen = drawn.labels[rounds.target], made, made.releases[0], others
             whom = rounds.pool, rounds.reference_rows, population.tested
             yield Round(*what, *seen, *whom, rounds, drawn, player)

@@ -24,6 +24,7 @@ from whosthere.data.clusters import Clusters, DrawGroup, draw_group
 from whosthere.data.floor import rounded_up
 from whosthere.data.traces import Group
 from whosthere.game.checks import Checks
+from whosthere.game.households import HouseholdRound, as_one, optimum_of_household
 from whosthere.game.optimum import Candidates, optimal_scores
 from whosthere.game.rounds import Game, GameRound, Player, Rounds, RoundTable, Task
 from whosthere.privacy.publish import Publication, Stays
@@ -52,10 +53,14 @@ class TargetGame(Game):
     Whoever is in the target's place is in all tables as the target would be, and is drawn uniformly
     from all who are left: so the target is as likely to be in, whoever the others are, and the best
     test is the same.
+
+    Where `households` are given, the target's is in or out as a whole. So are those of the others,
+    and one of the same size is in its place.
     """
 
     groups: DrawGroup | None = None
     turnover: float = 0.0
+    households: Clusters | None = None
     name: ClassVar[str] = "target"
 
     @property
@@ -72,6 +77,8 @@ class TargetGame(Game):
         return scheme.group_size + (times - 1) * self.replaced(scheme)
 
     def __str__(self) -> str:
+        if self.households is not None:
+            return f"{self.name}(households={self.households})"
         if self.groups is None:
             return f"{self.name}(turnover={self.turnover:g})" if self.turnover else self.name
         # Not where a function is in memory, which differs between runs.
@@ -116,20 +123,45 @@ class TargetRounds(Rounds):
         return tuple(TargetTable(self, place) for place in range(len(self.task.scheme.tables)))
 
     @cached_property
-    def _others(self) -> NDArray[np.int64]:
-        """Everybody except the target in random order: first the reference, then the pool."""
+    def household(self) -> NDArray[np.int64]:
+        """Rows of those who are in or out together with the target, who is the last of them."""
+        if self.plan.game.households is None:
+            return np.array([self.target])
+        return self.plan.game.households.members(self.target)
+
+    @cached_property
+    def _others(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Everybody of other households in random order: the reference, and the pool."""
         order = self.rng("people").permutation(self.population.tested.n_users)
-        return np.asarray(order[order != self.target])
+        others = order[~np.isin(order, self.household)]
+        n, households = self.plan.reference_size, self.plan.game.households
+        if households is None:
+            return others[:n], others[n:]
+        reference = households.at_most(self.rng("reference"), others, n)
+        return reference, others[~np.isin(others, reference)]
+
+    @cached_property
+    def of_same_size(self) -> NDArray[np.int64]:
+        """The households of the pool with as many people as the target's, which comes last.
+
+        A row for each, shape (n_households, n_people).
+        """
+        own, households = self.household, self.plan.game.households
+        if households is None:
+            return np.append(self.pool, own)[:, None]
+        same = self.pool[households.sizes[households.of[self.pool]] == own.size]
+        same = same[np.argsort(households.of[same], kind="stable")]
+        return np.append(same, own).reshape(-1, own.size)
 
     @property
     def pool(self) -> NDArray[np.int64]:
-        """Rows of the people who may be in test rounds besides the target."""
-        return self._others[self.plan.reference_size :]
+        """Rows of the people who may be in test rounds besides the target's household."""
+        return self._others[1]
 
     @property
     def reference_rows(self) -> NDArray[np.int64]:
         """Rows of the people whose traces an attacker may have; none is in a test round."""
-        return self._others[: self.plan.reference_size]
+        return self._others[0]
 
     def test(self, i: int) -> GameRound:
         """Publish a test round: those with an even number hold the target."""
@@ -160,8 +192,11 @@ class TargetRounds(Rounds):
         # Without the mechanism: the same groups meet every protection, so that a difference
         # between protections is not one between groups.
         rng = self.rng(f"{role} group", m, i)
-        last = put_in if i % 2 == 0 else None
-        if self.groups is not None:
+        last, instead = put_in if i % 2 == 0 else None, None
+        if self.plan.game.households is not None:
+            others, instead = self.drawn_households(rng, people, self.plan.game.households)
+            rows = np.append(others, instead if last is None else self.household)
+        elif self.groups is not None:
             others = draw_group(self.groups, rng, people, m - 1)
             last = int(rng.choice(np.setdiff1d(people, others))) if last is None else last
             rows = np.append(others, last)
@@ -173,7 +208,26 @@ class TargetRounds(Rounds):
         if stays is not None:
             rows = stays.rows
         made = self.published(role, i, rows, window, rng=rng, stays=stays)
-        return GameRound(made, {self.target: put_in is None or i % 2 == 0}, (role, i))
+        labels, key = {self.target: put_in is None or i % 2 == 0}, (role, i)
+        if instead is not None:
+            return HouseholdRound(made, labels, key, instead=instead)
+        return GameRound(made, labels, key)
+
+    def drawn_households(
+        self, rng: np.random.Generator, people: NDArray[np.int64], households: Clusters
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Draw the others, and who is in if the target's household is not.
+
+        That is one household of the same size, of all that are left; or several, if there is none.
+        """
+        n = self.household.size
+        others = households.exactly(rng, people, self.task.scheme.group_size - n)
+        left = people[~np.isin(people, others)]
+        of_same = left[households.sizes[households.of[left]] == n]
+        if not of_same.size:
+            return others, households.exactly(rng, left, n)
+        drawn = households.of[rng.choice(of_same)]
+        return others, of_same[households.of[of_same] == drawn]
 
     def _stays(
         self, role: str, i: int, rows: NDArray[np.int64], people: NDArray[np.int64]
@@ -253,6 +307,8 @@ class TargetRounds(Rounds):
     def optima(self, drawn: Mapping[int, GameRound]) -> dict[int, dict[int, float | None]]:
         if not self.task.scheme.has_law:
             return {i: {self.target: None} for i in drawn}
+        if self.plan.game.households is not None:
+            return {i: {self.target: optimum_of_household(self, one)} for i, one in drawn.items()}
         candidates = ([table.candidates(i) for table in self.tables] for i in drawn)
         best = optimal_scores([one.publication for one in drawn.values()], candidates)
         return {i: {self.target: score} for i, score in zip(drawn, best, strict=True)}
@@ -284,14 +340,15 @@ class TargetTable(RoundTable):
         parts: dict[str, Any] = {part: getattr(self, f"_{part}") for part in uses - OF_ONE_RELEASE}
         if drawn is not None and "others" in uses:
             counted = drawn.publication.tables[self.place].counted
-            parts["others"] = counted.everybody.select(counted.rows[:-1])
+            besides = counted.rows[: -self.rounds.household.size]
+            parts["others"] = counted.everybody.select(besides)
         if drawn is not None and "older" in uses:
             parts["older"] = self.rounds.older(drawn).releases[self.place]
         return Auxiliary(**parts)
 
     @cached_property
     def _everybody(self) -> Traces:
-        return self.traces.select(self.rounds.pool)
+        return self.traces.select(np.append(self.rounds.pool, self.rounds.household[:-1]))
 
     @cached_property
     def _reference(self) -> Traces:
@@ -355,6 +412,11 @@ class TargetTable(RoundTable):
         bounding = self.rounds.rng("would-be bounding", *self.rounds.task.scheme.key, i)
         bounded = self.mechanism.bound(people.traces, bounding)
         return Candidates(people, Group.all_of(bounded))
+
+    @cached_property
+    def households(self) -> Traces:
+        """What each of the households of the same size adds, the target's last."""
+        return as_one(self.traces, self.rounds.of_same_size)
 
     @cached_property
     def _pool_and_target(self) -> Group:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from whosthere.arrays import Bools, Floats, Ints64
+    from whosthere.data.clusters import Clusters
     from whosthere.data.traces import Traces
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.units import Guarantee, Unit
@@ -160,11 +161,12 @@ def guarantee_for_all(
 
 
 def guarantee_of_tables(
-    tables: Sequence[tuple[Mechanism, Traces]], asked: Bools
+    tables: Sequence[tuple[Mechanism, Traces]], asked: Bools, households: Clusters | None = None
 ) -> GuaranteeForAll | None:
     """Return the same for several tables of everybody, published together: budgets add up.
 
-    Tables with the same noise are as good as one large table.
+    Tables with the same noise are as good as one large table. Where `households` are replaced as a
+    whole, each spends what its members spend, and as many other people may be in its place.
     """
     given = [mechanism.guarantee for mechanism, _ in tables]
     if not all(given):
@@ -172,11 +174,20 @@ def guarantee_of_tables(
     n_users = tables[0][1].n_users
     parts = zip(cast("list[Guarantee]", given), (traces for _, traces in tables), strict=True)
     own = np.hstack([np.stack(one.unit.contributions(of), axis=1) for one, of in parts])
-    how = [(mechanism, traces.most_added > 1) for mechanism, traces in tables]
+    others = _most_of_others(own)
+    most_others = [int(class_ends(column)[-1]) * (n_users > 1) for column in own.T]
+    if households is not None:
+        people_with_most = np.sort(own, axis=0)[::-1].cumsum(axis=0)
+        size = households.sizes[households.of]
+        most_others = [most * int(size.max()) for most in most_others]
+        own = np.stack([np.bincount(households.of, one) for one in own.T], axis=1)
+        own, others = own[households.of].astype(np.int64), people_with_most[size - 1]
+    # Members of a household can add to the same cell.
+    how = [(made, of.most_added > 1 or households is not None) for made, of in tables]
     most = [int(class_ends(column)[-1]) for column in own.T]
-    worst = _of_tables(how, most, most if n_users > 1 else [0] * len(most))
+    worst = _of_tables(how, most, most_others)
     # Few of the many people differ in what they and their substitutes spend.
-    cases, case_of = np.unique(np.hstack([own, _most_of_others(own)]), axis=0, return_inverse=True)
+    cases, case_of = np.unique(np.hstack([own, others]), axis=0, return_inverse=True)
     people: Counter[TradeOff] = Counter()
     in_case = np.bincount(case_of.reshape(-1)[asked], minlength=len(cases))
     for case, many in zip(cases.tolist(), in_case.tolist(), strict=True):

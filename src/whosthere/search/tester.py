@@ -165,7 +165,9 @@ class Terms:
 
     @cached_property
     def together(self) -> Together:
-        """How many people share most of their visits with somebody else."""
+        """How many people share most of their visits with somebody else, unless that is given."""
+        if self.options.together is not None:
+            return Together()
         return together(self.tested, seed=self.options.seed)
 
     def check(self) -> None:

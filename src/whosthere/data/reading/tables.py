@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 FRIENDS, GROUPS = ("user", "friend"), ("user", "group")
 NOT_GIVEN = "not given"
 """The group of people of whom a table does not say one."""
+HOUSEHOLDS = ("user", "household")
 _NOBODY = -1
 # No attribute is called that.
 _USER = "\0"
@@ -119,17 +120,20 @@ def read_pairs(given: AnyPath | Frame, columns: tuple[str, str] = FRIENDS) -> pl
     )
 
 
-def read_clusters(given: AnyPath | Frame, users: Sequence[str]) -> Clusters:
+def read_clusters(
+    given: AnyPath | Frame, users: Sequence[str], columns: tuple[str, str] = GROUPS
+) -> Clusters:
     """Read which group each user belongs to; whoever is in none is one alone."""
-    path = place_of(given)
-    pairs = read_pairs(given, GROUPS).drop_nulls().unique(maintain_order=True)
+    path, what = place_of(given), columns[1]
+    pairs = read_pairs(given, columns).rename({what: "group"}).drop_nulls()
+    pairs = pairs.unique(maintain_order=True)
     known = pairs.join(pl.DataFrame({"user": users}), on="user", how="semi")
     if known.is_empty():
         fix = "Give the ids as they are in the records"
         raise EmptyError("names nobody who is in the traces", where=path, fix=fix)
     if known["user"].is_duplicated().any():
         raise RecordsError(
-            "has people in several groups", where=path, fix="Give each person one group"
+            f"has people in several {what}s", where=path, fix=f"Give each person one {what}"
         )
     found = pl.DataFrame({"user": users}).join(known, on="user", how="left", maintain_order="left")
     group = found["group"].rank("dense").cast(pl.Int64) - 1
@@ -198,6 +202,15 @@ def _in_groups(values: pl.Series) -> pl.Series:
     labels = [f"up to {ends[0]}", *between, f"above {ends[-1]}"]
     place = pl.Series(cuts).search_sorted(numbers.fill_null(0.0), side="left")
     return pl.Series(values.name, labels).gather(place).set(numbers.is_null(), NOT_GIVEN)
+
+
+def read_households(given: AnyPath | Frame, users: Sequence[str]) -> Clusters:
+    """Read which household each user belongs to; whoever is in none lives alone."""
+    households = read_clusters(given, users, HOUSEHOLDS)
+    if households.sizes.max() == 1:
+        fix = "Give one row for each person, with the columns user and household"
+        raise EmptyError("puts nobody with anybody else", where=place_of(given), fix=fix)
+    return households
 
 
 def among(pairs: pl.DataFrame, users: Sequence[str]) -> tuple[Neighbours, FriendEntry]:
