@@ -7,7 +7,6 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial, wraps
@@ -30,13 +29,16 @@ from whosthere.auditing.plan_file import chosen_options
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.records import traces_file, what_was_read
+from whosthere.auditing.release_check import ReleaseCheck, check_release
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.run import AuditFailedError, prepare_audit
 from whosthere.auditing.work import LocalProcesses, chosen_workers
 from whosthere.data.traces import Traces
 from whosthere.errors import EmptyError, InputError, listed
+from whosthere.game.counted import BLOCKS
 from whosthere.game.study import Round, rounds_of
 from whosthere.game.table_check import BANDS, TableCheck, Visits, check_table
+from whosthere.inference.vocabulary import STRONGEST
 from whosthere.paper.choices import StudyChoices
 from whosthere.paper.study import prepare_study
 from whosthere.privacy import publish as publishing
@@ -53,13 +55,14 @@ from whosthere.reporting.report import (
     comparison_report,
     recommendation_report,
     refuse_page,
+    release_check_report,
 )
 from whosthere.search.recommendation import Recommendation
 from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
 from whosthere.seeds import check_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -330,7 +333,7 @@ def reproduce(
 
 
 def report(
-    what: Reported | Sequence[Reported] | Recommendation | TableCheck,
+    what: Reported | Sequence[Reported] | Recommendation | TableCheck | ReleaseCheck,
     *,
     out: AnyPath | None = None,
     force: bool = False,
@@ -341,7 +344,7 @@ def report(
     ----------
     what
         The result of an audit or the folder of one, several of these to see them side by side, or
-        a recommendation, or the check of a table.
+        a recommendation, or the check of a table or a release.
     out
         File to write the page to, with a name that ends in ``.html``; `Report.save` does that, too.
     force
@@ -357,6 +360,8 @@ def report(
         make = partial(recommendation_report, what)
     elif isinstance(what, TableCheck):
         make = partial(check_report, what)
+    elif isinstance(what, ReleaseCheck):
+        make = partial(release_check_report, what)
     elif isinstance(what, AuditResult | str | os.PathLike):
         audits = [_finished(what)]
         make = partial(audit_report, audits[0])
@@ -580,6 +585,7 @@ def _layouts(published: Sequence[Release], tables: Sequence[str]) -> tuple[list[
     return layouts, finest
 
 
+@overload
 def check(
     table: Release | AnyPath | Frame,
     mechanism: Mechanism | str | None = None,
@@ -588,26 +594,78 @@ def check(
     visits: str | int | Sequence[str | int] = (),
     reader: TableReader | None = None,
     seed: int = 0,
-) -> TableCheck:
-    """Estimate how well people would be found in a published table, from the table alone.
+) -> TableCheck: ...
 
-    No traces are needed. People are drawn from rates that are fitted to the table, so this is an
-    estimate, and gives no verdict: only an audit does.
+
+@overload
+def check(
+    table: Release | AnyPath | Frame | Sequence[Release | AnyPath],
+    mechanism: Mechanism | str | None = None,
+    *,
+    traces: TracesLike,
+    group: ArrayLike | AnyPath | None = None,
+    tables: str | Sequence[str] = (),
+    attacks: Attack | str | Sequence[Attack | str] = ...,
+    releases: int = ...,
+    policy: PolicyLike = None,
+    what_if: bool = True,
+    group_size: int | None = None,
+    reader: TableReader | None = None,
+    seed: int = 0,
+) -> ReleaseCheck: ...
+
+
+def check(
+    table: Release | AnyPath | Frame | Sequence[Release | AnyPath],
+    mechanism: Mechanism | str | None = None,
+    *,
+    traces: TracesLike | None = None,
+    group: ArrayLike | AnyPath | None = None,
+    tables: str | Sequence[str] = (),
+    attacks: Attack | str | Sequence[Attack | str] = STRONGEST,
+    releases: int = BLOCKS,
+    policy: PolicyLike = None,
+    what_if: bool = True,
+    group_size: int | None = None,
+    visits: str | int | Sequence[str | int] = (),
+    reader: TableReader | None = None,
+    seed: int = 0,
+) -> TableCheck | ReleaseCheck:
+    """Find out how well people would be found in a published table.
+
+    From the table alone, people are drawn from rates that are fitted to it: this is an estimate,
+    and gives no verdict. With the traces behind the table, it is a verdict on this very table, and
+    on coarser ones if it is not accepted.
 
     Parameters
     ----------
     table
-        A release or its file; or another program's table, as a file or a frame.
+        A release or its file; or another program's table, as a file or a frame. With traces also
+        several tables of the same people.
     mechanism
         What was done to the counts, such as ``"suppress(k=9, shown=mark)"``, if it is no release.
+    traces
+        The people behind the table, as for `audit`; all of them are counted in it.
+    group
+        Those who are, if not all are: rows of the traces, or a file with an id in each line.
+    tables
+        With traces: the cells of each table, if these are not the regions of the traces with whole
+        epochs of them, such as ``"regions=districts.csv, epochs=1d"``.
+    attacks
+        With traces: who attacks, of those that score everybody at once.
+    releases
+        With traces: how many tables are made anew, each without one in twenty of the people.
+    policy, what_if
+        With traces: as for `audit`; whether to try coarser tables.
     group_size
-        How many people were counted, if it is known; it hardly matters.
+        How many people were counted, if it is known; without traces it hardly matters.
     visits
-        Numbers of visits to look at, such as 10 or ``"8-12"``; by default 3-5, 8-12, 18-24, 35-50.
+        Without traces: numbers of visits to look at, such as 10 or ``"8-12"``; by default 3-5,
+        8-12, 18-24, 35-50.
     reader
         How to read another program's table, where something must be said about that.
     seed
-        The same seed gives the same estimate.
+        The same seed gives the same result.
 
     Examples
     --------
@@ -615,11 +673,33 @@ def check(
     >>> found = wt.check("counts.csv", "suppress(k=4)")
     >>> wt.report(found, out="check.html")
     """
-    given = visits if isinstance(visits, Sequence) and not isinstance(visits, str) else [visits]
-    bands = [Visits.parse(one) for one in given] or BANDS
-    read = as_release(table, mechanism=mechanism, group_size=group_size, reader=reader)
-    found = check_table(read.release, bands, seed=seed)
-    return replace(found, notes=(*read.notes, *found.notes))
+    given: Sequence[Any] = table if isinstance(table, list | tuple) else [table]
+    if traces is None:
+        if len(given) != 1 or group is not None or tables:
+            raise InputError("several tables, their cells and groups need traces (`traces`)")
+        bands = [Visits.parse(one) for one in several(visits)] or BANDS
+        read = as_release(given[0], mechanism=mechanism, group_size=group_size, reader=reader)
+        found = check_table(read.release, bands, seed=seed)
+        return replace(found, notes=(*read.notes, *found.notes))
+    if visits:
+        raise InputError("numbers of visits (`visits`) are for a table without traces")
+    judged_by, everybody = Policy.of(policy), _loaded(traces)
+    with _compiling_is_said(), progress(one_bar=True) as move:
+        return check_release(
+            given,
+            everybody,
+            mechanism=mechanism,
+            group_size=group_size,
+            reader=reader,
+            group=group,
+            tables=several(tables),
+            attacks=several(attacks),
+            policy=judged_by,
+            releases=releases,
+            what_if=what_if,
+            seed=seed,
+            on_progress=move,
+        )
 
 
 @_takes(AuditChoices)

@@ -3,6 +3,7 @@
 from whosthere.adversary.everybody import ScoresOfEverybody as ScoresOfEverybody
 from whosthere.auditing.follow_up import MeanOverTargets as MeanOverTargets, WhatIf as WhatIf
 from whosthere.auditing.policy import Floor as Floor, Limit as Limit
+from whosthere.auditing.release_check import Exposed as Exposed, ReleaseCheck as ReleaseCheck
 from whosthere.auditing.result import AuditResult as AuditResult
 from whosthere.auditing.series import Series as Series
 from whosthere.auditing.verdict import Verdict as Verdict

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from whosthere.inference.looks import Look
 
 
-_FAILS_ON = {
+FAILS_ON = {
     "reject": ("reject",),
     "cannot-tell": ("reject", "cannot tell"),
 }
@@ -76,7 +76,7 @@ def audit(
     from whosthere.cli.screen import show_audit
     from whosthere.reporting.report import REPORT, audit_report
 
-    fails = _FAILS_ON.get(known_failure(fail_on, _FAILS_ON) or "", ())
+    fails = FAILS_ON.get(known_failure(fail_on, FAILS_ON) or "", ())
     options = chosen_options(plan, chosen)
     judged_by = Policy.of(policy)
     talk = not json

@@ -351,6 +351,7 @@ def as_release(
     mechanism: Mechanism | str | None = None,
     group_size: int | None = None,
     reader: TableReader | None = None,
+    people: int | None = None,
 ) -> Imported:
     """Read a release of ours, or another program's table of which that much is known.
 
@@ -371,6 +372,7 @@ def as_release(
         refuse_impossible(release)
         return Imported(release, 0, ())
     used = Mechanism.parse(RAW if mechanism is None else mechanism)
+    group_size = people if group_size is None else group_size
     size = _ANY_SIZE if group_size is None else group_size
     read = (reader or TableReader()).read(table, group_size=size, mechanism=used)
     release = read.release

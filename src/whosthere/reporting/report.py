@@ -33,14 +33,20 @@ from whosthere.reporting.sections.comparison import comparison_page
 from whosthere.reporting.sections.overview import ladders, overview, search_overview
 from whosthere.reporting.sections.parts import Lookup
 from whosthere.reporting.sections.people import leak_panel, where_section, who_section
+from whosthere.reporting.sections.release_check import (
+    exposed_table,
+    subject_of_release,
+    verdicts_table,
+)
 from whosthere.reporting.sections.sure import sure_section
 from whosthere.reporting.sections.table_check import risk_chart, risk_table, subject_of_table
-from whosthere.reporting.words import in_trips, shortened, texts, visible, words_of
+from whosthere.reporting.words import in_trips, outcome, shortened, texts, visible, words_of
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from whosthere.auditing.release_check import ReleaseCheck
     from whosthere.game.table_check import TableCheck
     from whosthere.search.recommendation import Recommendation
 
@@ -152,6 +158,25 @@ def check_report(found: TableCheck) -> Report:
         glossary=glossary_of(found.findings),
     )
     return Report("Check of a table", html)
+
+
+def release_check_report(found: ReleaseCheck) -> Report:
+    """Return who would be found in a release, given the people whom it counts."""
+    finest = max(found.releases, key=lambda one: one.facts.n_cells)
+    name = shortened(str(finest.mechanism))
+    html = _render(
+        "check_release",
+        title="Check of a release",
+        subject=subject_of_release(found),
+        decision=outcome(found.verdict),
+        verdict=found.verdict,
+        exposed=exposed_table(found),
+        verdicts=verdicts_table(found),
+        where=leak_panel(found.leaks, table_of_regions(finest.regions), 1, name),
+        notes=found.notes,
+        glossary=glossary_of(found.findings),
+    )
+    return Report("Check of a release", html)
 
 
 @first_screen.register(AuditResult)

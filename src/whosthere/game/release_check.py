@@ -1,0 +1,157 @@
+"""The release at hand: who in it would be found, where its people are known.
+
+Its publisher has the traces behind it. So the same people are published anew by the same mechanism,
+again and again, each time without one block of them, drawn at random: everybody is left out equally
+often, and a table holds nearly as many people as the release. The scores of people on tables
+without them are the attacker's null. The smallest threshold that one in a hundred of these scores
+exceeds is used for all people alike, and who exceeds it in the release itself is found.
+
+Two things are random: the noise, which is drawn anew for each table, and whose scores lie just
+around the threshold. So intervals say how many are found by thresholds that surely allow less, or
+surely allow more, than one in a hundred: exact binomial ones, for as many scores as there are
+people, since tables repeat people.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from whosthere.adversary.attacks import Auxiliary
+from whosthere.adversary.attacks.likelihood_ratio import nulls_of_everybody
+from whosthere.adversary.rates import fit_rates
+from whosthere.game.counted import BLOCKS
+from whosthere.game.leaks import LEAST_TERM, leaks_of_people
+from whosthere.inference.metrics import least_share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
+    from whosthere.adversary.attacks.base import AttackOnEverybody
+    from whosthere.arrays import Bools, Floats, Floats32
+    from whosthere.data.traces import Traces
+    from whosthere.game.counted import Counted
+    from whosthere.privacy.release import Release
+    from whosthere.progress import Move
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """What an attack says of everybody who is in.
+
+    `here` are scores on the release at hand, shape (n_people,). `anew` are those on tables that
+    were published anew, shape (n_tables, n_people), and `left_out` says who was not in these.
+    Where there is no release at hand, `here` are the scores on all tables of those who are in.
+    """
+
+    here: Floats32
+    anew: Floats32
+    left_out: Bools
+
+    @property
+    def n_people(self) -> int:
+        """How many people are in."""
+        return int(self.left_out.shape[1])
+
+    @property
+    def nulls(self) -> Floats32:
+        """Scores of people on tables without them, the largest first."""
+        return np.sort(self.anew[self.left_out])[::-1]
+
+    @property
+    def without(self) -> Floats:
+        """The mean score of each person on the tables without them, shape (n_people,)."""
+        return np.asarray(np.mean(self.anew, axis=0, where=self.left_out, dtype=np.float64))
+
+    def found(self, fpr: float, tails: tuple[float, float]) -> Found:
+        """Count whom a threshold finds that so many false alarms are allowed for."""
+        nulls, n = self.nulls, self.n_people
+        allowed = int(fpr * nulls.size + 1e-9)
+        threshold = float(nulls[allowed])
+        # So many scores may exceed a threshold, at most, for it to allow fewer for sure; and must,
+        # at least, for it to allow more. Tables repeat people, who are the sample.
+        above = np.arange(min(nulls.size, 4 * allowed + 20 * (nulls.size // n)) + 1)
+        share = above * (n / nulls.size)
+        surely_fewer = np.flatnonzero(1 - least_share(n - share, n, tails[0]) <= fpr)
+        surely_more = np.flatnonzero(least_share(share, n, tails[1]) >= fpr)
+        low = (self.here > nulls[surely_fewer[-1]]).mean() if surely_fewer.size else 0.0
+        high = (self.here > nulls[surely_more[0] - 1]).mean() if surely_more.size else 1.0
+        at, false_alarms = float((self.here > threshold).mean()), float((nulls > threshold).mean())
+        return Found(threshold, at, min(float(low), at), max(float(high), at), false_alarms)
+
+    def again(self, threshold: float) -> Floats:
+        """Return in which share of the other tables with them people are found, (n_people,)."""
+        return np.asarray(np.mean(self.anew > threshold, axis=0, where=~self.left_out))
+
+
+class Found(NamedTuple):
+    """The share of people whom a threshold finds, with the ends of its interval.
+
+    `false_alarms` is the share of scores of people who are not in that exceed it, too.
+    """
+
+    threshold: float
+    share: float
+    low: float
+    high: float
+    false_alarms: float
+
+
+def score(
+    counted: Counted,
+    attacks: Sequence[AttackOnEverybody],
+    releases: Sequence[Release] | None,
+    *,
+    sweeps: int,
+    seed: int,
+    on_progress: Move,
+    what: str = "tables",
+) -> list[Scored]:
+    """Let attacks score everybody who is in, on releases at hand and on tables made anew."""
+    known = [Auxiliary(everybody=traces) for traces in counted.everybody]
+    anew: list[list[Floats32]] = [[] for _ in attacks]
+    here, left_out = [], []
+
+    def scores(attack: AttackOnEverybody, tables: Sequence[Release]) -> Floats32:
+        of_all = attack.score_everybody_in(tables, counted.everybody, known)
+        return of_all[counted.rows].astype(np.float32)
+
+    if releases is not None:
+        here = [scores(attack, releases) for attack in attacks]
+    for i, (out, made) in enumerate(counted.without(seed, sweeps)):
+        on_progress(what, i, sweeps * BLOCKS)
+        left_out.append(out)
+        for attack, found in zip(attacks, anew, strict=True):
+            found.append(scores(attack, made.releases))
+    on_progress(what, sweeps * BLOCKS, sweeps * BLOCKS)
+    out, tables = np.stack(left_out), [np.stack(one) for one in anew]
+    return [Scored(here[i] if here else one[~out], one, out) for i, one in enumerate(tables)]
+
+
+def leaks_in(counted: Counted, releases: Sequence[Release], seed: int) -> pl.DataFrame:
+    """Return where and when the people of a release are found, with the columns `LEAKS`.
+
+    What a cell adds to the likelihood ratio of its visitors in the release, less what it adds on
+    tables without them, added up over people. Of several tables, the one with most cells is meant.
+    """
+    place = max(range(len(releases)), key=lambda i: releases[i].facts.n_cells)
+    people = counted.everybody[place].select(counted.rows)
+    leak, person = (
+        _terms(releases[place], people),
+        np.repeat(np.arange(people.n_users), np.diff(people.indptr)),
+    )
+    for out, made in counted.without(seed, 1):
+        absent = people.select(np.flatnonzero(out))
+        leak[out[person]] -= _terms(made.releases[place], absent)
+    return leaks_of_people(people, leak, "check")
+
+
+def _terms(release: Release, people: Traces) -> Floats:
+    """Return what each visit of people adds to their score, shape (n_visits,)."""
+    nulls = nulls_of_everybody(release, people, fit_rates(release))
+    terms = np.concatenate([np.empty(0), *(null.by_cell() for _, null in nulls)])
+    return np.asarray(np.maximum(terms, LEAST_TERM))
