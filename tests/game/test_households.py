@@ -439,10 +439,10 @@ class TestEverybody:
         n = np.unique(households.of[rounds.people]).size
         assert abs(np.mean(n_in) - 0.6 * n) < 4.5 * np.sqrt(0.24 * n / 10)
 
-    def test_units_are_people_where_there_are_no_households(self, rounds):
+    def test_without_households_everybody_is_alone(self, rounds):
         plan = replace(rounds.plan, game=EverybodyGame(0.6))
         alone = EverybodyRounds(rounds.population, plan, rounds.task, plan.game)
-        assert np.array_equal(alone.units, alone.everybody)
+        assert alone.units is None
         assert str(plan.game) == "everybody(include=0.6)"
         assert "households=" in str(rounds.game)
 

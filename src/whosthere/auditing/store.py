@@ -271,9 +271,9 @@ class PanelFiles:
 
     def _panel(self, *, control: bool) -> Panel:
         own = (path for path in self.paths if path.name.startswith(CONTROL) == control)
-        return Panel.of(
-            (_columns(one, "release", "label", self.column) for one in own), self.column
-        )
+        unit = ["unit"] if "unit" in pl.read_parquet_schema(self.paths[0]) else []
+        names = ("release", "label", *unit, self.column)
+        return Panel.of((_columns(one, *names) for one in own), self.column)
 
 
 def _panels(

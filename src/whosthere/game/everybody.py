@@ -196,10 +196,9 @@ class EverybodyRounds(Rounds):
         visits = self.population.tested.visits_per_user()
         return self.people[visits[self.people] >= self.game.min_visits]
 
-    @cached_property
-    def units(self) -> Ints64:
-        """The household of each of `everybody`: what is in or out by chance, and so the sample."""
-        return self._unit_of[self.everybody]
+    @property
+    def units(self) -> Ints64 | None:
+        return None if self.game.households is None else self._unit_of[self.everybody]
 
     @cached_property
     def _unit_of(self) -> Ints64:

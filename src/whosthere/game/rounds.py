@@ -260,6 +260,11 @@ class Rounds(ABC):
         """Rows of all who are asked, sorted; None where that is nobody but the targets."""
         return None
 
+    @property
+    def units(self) -> Ints64 | None:
+        """The household of each of these; None where everybody is in or out alone."""
+        return None
+
     def optimum_of_everybody(self, drawn: GameRound) -> Floats | None:  # noqa: ARG002
         """Return what the best test says about all who are asked; None where nobody can tell."""
         return None

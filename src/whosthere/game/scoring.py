@@ -95,8 +95,8 @@ class TaskScores(NamedTuple):
 
     `targets` has the scores of targets, with the columns of `SCHEMA`. `everybody` has those of all
     who are asked, where that is more than targets: a row for each `release` and `person`, with the
-    `label` and a column for each attack and the ceiling in each setting, such as "likelihood-ratio
-    in raw, m = 500".
+    `label`, the household (`unit`) where there are any, and a column for each attack and the
+    ceiling in each setting, such as "likelihood-ratio in raw, m = 500".
     """
 
     targets: pl.DataFrame
@@ -127,7 +127,7 @@ def score_task(
     kept = []
     compared = numbers[:RELEASES_FOR_UTILITY]
     new_in = {i: [name for name, seen in with_ceiling if i in numbers[seen:]] for i in numbers}
-    everyone = _Everyone(rounds.everybody)
+    everyone = _Everyone(rounds.everybody, rounds.units)
     of_players = [one.numbers[done.by(one.attack, one.knowledge)[0] :] for one in players]
     to_draw = [
         i for i in numbers if new_in[i] or any(i in some for some in (compared, *of_players))
@@ -176,8 +176,8 @@ def score_task(
 class _Everyone:
     """Scores of all who are asked, round by round, where the game asks more than its targets."""
 
-    def __init__(self, rows: Ints64 | None) -> None:
-        self._rows = rows
+    def __init__(self, rows: Ints64 | None, units: Ints64 | None) -> None:
+        self._rows, self._units = rows, units
         self._rounds: dict[int, dict[str, Any]] = {}
 
     def add(self, drawn: GameRound, i: int, what: str, scores: Floats | None) -> None:
@@ -186,6 +186,8 @@ class _Everyone:
             return
         of_round = {"release": np.int32(i), "person": self._rows.astype(np.int32)}
         of_round |= {"label": drawn.labels_of(self._rows)}
+        if self._units is not None:
+            of_round |= {"unit": self._units.astype(np.int32)}
         self._rounds.setdefault(i, of_round)[what] = scores.astype(np.float32)
 
     def table(self) -> pl.DataFrame | None:

@@ -52,7 +52,7 @@ def everybody_findings(
     for name, fpr in RATES.items():
         yield finding(name, tpr_at_fpr(curves, fpr, errors))
     if is_attack:
-        yield from (finding(*one) for one in _eps(curves, include, errors))
+        yield from (finding(*one) for one in _eps(panel.of_units.curves, include, errors))
     yield finding("share_auc_90", share_above(panel.people, 0.9, errors=errors))
     if is_attack:
         yield finding("auc_p90", percentile(panel.people, 0.9, errors=errors))

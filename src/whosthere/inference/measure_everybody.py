@@ -83,7 +83,7 @@ def measure_everybody(
             measured = list(findings(panel))
             found += measured
             if is_judged(attack) and rounds[attack] > shared:
-                first = findings(Panel(panel.scores[:shared], panel.labels[:shared]))
+                first = findings(Panel(panel.scores[:shared], panel.labels[:shared], panel.units))
                 found.append(replace(next(first), metric=SHARED_AUC))
             like = measured[0]
             if (setting, attack) in control_parts:
@@ -134,7 +134,7 @@ def _control(
     """Compare those of control rounds for whom a coin fell heads with all others."""
     key = like.setting, like.attack
     asked = scores.everybody.get(key)
-    panel = _of_targets(parts[key]) if asked is None else asked.controls()
+    panel = (_of_targets(parts[key]) if asked is None else asked.controls()).of_units
     n_rounds, n_people = panel.scores.shape
     rounds = np.repeat(np.arange(n_rounds), n_people)
     said = panel.scores.ravel().astype(np.float64)

@@ -33,11 +33,13 @@ class Panel:
     """The scores of one attack in one setting: of the same people in every round.
 
     Shapes are (n_rounds, n_people). A label says whether the person is in the round. Scores can be
-    compared between people and rounds; above 0, the attacker says that the person is in.
+    compared between people and rounds; above 0, the attacker says that the person is in. Where
+    households are in or out as a whole, `units` numbers that of each person: they are the sample.
     """
 
     scores: Floats32
     labels: Bools
+    units: Ints64 | None = None
 
     def __post_init__(self) -> None:
         if self.scores.ndim != 2 or self.scores.shape != self.labels.shape:
@@ -51,25 +53,42 @@ class Panel:
     def of(cls, frames: Iterable[pl.DataFrame], column: str) -> Self:
         """Put together what a column says of people in rounds, with `release` and `label` beside.
 
-        Rounds of which it says nothing are left out.
+        So may be a `unit`. Rounds of which it says nothing are left out.
         """
-        scores, labels = [], []
+        scores, labels, units = [], [], None
         for frame in frames:
             if column in frame.columns:
                 rows = frame.drop_nulls(column)
                 n_rounds = rows["release"].n_unique()
                 scores.append(rows[column].to_numpy().reshape(n_rounds, -1))
                 labels.append(rows["label"].to_numpy().reshape(n_rounds, -1))
-        return cls(np.concatenate(scores), np.concatenate(labels))
+                if "unit" in frame.columns:
+                    units = rows["unit"].head(scores[-1].shape[1]).to_numpy()
+        return cls(np.concatenate(scores), np.concatenate(labels), units)
 
     @property
     def n_people(self) -> int:
         return int(self.scores.shape[1])
 
+    @property
+    def of_units(self) -> Panel:
+        """One person of each household: what coins of their own say of them is independent."""
+        if self.units is None:
+            return self
+        _, first = np.unique(self.units, return_index=True)
+        return Panel(self.scores[:, first], self.labels[:, first])
+
+    @cached_property
+    def unit(self) -> Ints64:
+        """The number of each person's household, from 0 on; without any, that of each person."""
+        if self.units is None:
+            return np.arange(self.n_people)
+        return np.unique(self.units, return_inverse=True)[1]
+
     @cached_property
     def groups(self) -> Ints32:
         """The group of each person, for the variance between people: each takes its turn."""
-        return (np.arange(self.n_people) % min(_GROUPS, self.n_people)).astype(np.int32)
+        return (self.unit % min(_GROUPS, int(self.unit.max()) + 1)).astype(np.int32)
 
     @cached_property
     def curves(self) -> Curves:
@@ -110,12 +129,12 @@ class Panel:
             return without
 
         parts = in_parts(compare, self.n_people)
-        return People(measured, np.sum(parts, axis=0), group, n_rounds)
+        return People(measured, np.sum(parts, axis=0), group, n_rounds, self.unit)
 
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """What was measured of each person, and in which group they are, by number.
+    """What was measured of each person, and in which group and unit they are, by number.
 
     `measured` and `without` are as `whosthere.kernels.panels.compare_rounds` says.
     """
@@ -124,6 +143,7 @@ class People:
     without: Floats
     group: Ints32
     n_rounds: int
+    unit: Ints64
 
     @cached_property
     def has_auc(self) -> Bools:
@@ -142,17 +162,27 @@ class People:
     def mean(self, column: int, number: int = 0) -> tuple[float, Floats, Floats]:
         """Return the mean AUC (column 0) or accuracy (1) of the people of a group who have one.
 
-        Then the same without each round, and without each person.
+        Then the same without each round, and without each unit.
         """
-        known = self.measured[self.has_auc & (self.group == number), column]
+        own = self.has_auc & (self.group == number)
+        known, n = self._by_unit(own, self.measured[:, column], np.ones(own.size))
         sums, n_left = self.without[number][:, [column, 2]].T
-        return _ratio(known, np.ones(known.size), sums, n_left)
+        return _ratio(known, n, sums, n_left)
 
     def share_found(self, number: int = 0) -> tuple[float, Floats, Floats]:
-        """Return how often people of a group were found, also without each round and person."""
-        n_in, found = self.measured[self.group == number, 2:4].T
+        """Return how often people of a group were found, also without each round and unit."""
+        n_in, found = self._by_unit(self.group == number, *self.measured[:, 2:4].T)
         in_round, found_in_round = self.without[number][:, 3:].T
         return _ratio(found, n_in, found.sum() - found_in_round, n_in.sum() - in_round)
+
+    def _by_unit(self, own: Bools, *values: Floats) -> list[Floats]:
+        """Add up values of some people over the units that these are of."""
+        _, unit = np.unique(self.unit[own], return_inverse=True)
+        return [np.bincount(unit, one[own]).astype(np.float64) for one in values]
+
+    def n_units(self, own: Bools) -> int:
+        """Return of how many units some people are."""
+        return int(np.unique(self.unit[own]).size)
 
     @cached_property
     def independence(self) -> float:
@@ -171,12 +201,12 @@ class People:
 def _ratio(
     above: Floats, below: Floats, above_left: Floats, below_left: Floats
 ) -> tuple[float, Floats, Floats]:
-    """Return the ratio of two sums over people, also without each round and each person."""
+    """Return the ratio of two sums over units, also without each round and each unit."""
     value = float(above.sum() / max(below.sum(), 1))
     by_round = above_left / np.maximum(below_left, 1)
-    by_person = (above.sum() - above) / np.maximum(below.sum() - below, 1)
+    by_unit = (above.sum() - above) / np.maximum(below.sum() - below, 1)
     kept = below_left > 0, below.sum() > below
-    return value, np.where(kept[0], by_round, value), np.where(kept[1], by_person, value)
+    return value, np.where(kept[0], by_round, value), np.where(kept[1], by_unit, value)
 
 
 @dataclass(frozen=True, eq=False)

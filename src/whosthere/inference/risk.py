@@ -69,7 +69,7 @@ def mixture(
     """Return people, all or some, by what was measured of them; none may be without it."""
     some = has_risk(people, risk) if of is None else of
     n_in, n_out = people.n_in[some], people.n_rounds - people.n_in[some]
-    effective = min(some.sum() * people.independence, _MOST_EFFECTIVE)
+    effective = min(people.n_units(some) * people.independence, _MOST_EFFECTIVE)
     if risk == "auc":
         aucs = people.measured[some, 0]
         return Mixture.of_aucs(aucs, n_in, n_out, limit, effective=effective)

@@ -30,6 +30,7 @@ from whosthere.errors import FileError
 from whosthere.game.leaks import table_of_regions
 from whosthere.reporting.sections.about import about_section, glossary_of, policy_table, subject_of
 from whosthere.reporting.sections.comparison import comparison_page
+from whosthere.reporting.sections.everybody import everybody_section
 from whosthere.reporting.sections.overview import ladders, overview, search_overview
 from whosthere.reporting.sections.parts import Lookup
 from whosthere.reporting.sections.people import leak_panel, where_section, who_section
@@ -105,7 +106,8 @@ def audit_report(audit: AuditResult) -> Report:
         subject=subject_of(audit.manifest, audit.policy),
         attacks=Lookup(audit.findings).attacks,
         overview=overview(audit),
-        who=who_section(audit),
+        everybody=everybody_section(audit),
+        who=who_section(audit) if audit.include is None else None,
         where=where_section(audit),
         sure=sure_section(audit),
         about=about_section(audit),

@@ -45,7 +45,11 @@ def about_section(audit: AuditResult) -> About:
     left_out = said_of_targets("targets_repeated", audit.choice)
     # The manifest does not hold when the tested time begins.
     left_out += [texts()["repeated"]["test_from"]] if audit.plan["first_epoch"] else []
-    method = (said.replace("{targets}", chosen) for said in texts()["method"]["paragraphs"])
+    told = texts()["method"]
+    groups = told["groups" if audit.include is None else "groups_of_everybody"]
+    method = (
+        said.replace("{targets}", chosen).replace("{groups}", groups) for said in told["paragraphs"]
+    )
     facts = {name: shortened(fact, _LONG) for name, fact in facts_of(audit).items()}
     return About(tuple(method), facts, command_of(audit), " ".join(left_out))
 
@@ -85,6 +89,8 @@ def said_of_targets(topic: str, choice: TargetChoice | None) -> list[str]:
         case, numbers = "unknown", {}
     else:
         case = "by_hand" if choice.by_hand else "everybody" if choice.who is None else "some"
+        if choice.everybody:
+            case = "all" if choice.who is None else "all_of"
         numbers = {"eligible": f"{choice.eligible:,}", "people": f"{choice.people:,}"}
         numbers["who"] = choice.who or ""
     return [sentences[case].format(**numbers)] if case in sentences else []
@@ -116,7 +122,10 @@ def command_of(audit: AuditResult) -> str:
     plan, settings, choice = audit.plan, audit.manifest["settings"], audit.choice
     by_hand = choice is not None and choice.by_hand
     given = {
-        "--group-size": [one["group_size"] for one in settings],
+        "--everybody": [] if audit.include is None else [""],
+        "--include": [] if audit.include is None else [f"{audit.include:g}"],
+        "--together": ["..."] if "households=" in plan.get("game", "") else [],
+        "--group-size": [one["group_size"] for one in settings] if audit.include is None else [],
         "--mechanism": [one["mechanism"] for one in settings],
         "--attack": [attack for own in plan["contests"].values() for attack in own],
         # What is usual goes without saying.
@@ -135,7 +144,7 @@ def command_of(audit: AuditResult) -> str:
     }
     usual = {"--knowledge": {"all"}, "--past-releases": {0}}
     parts = [
-        f"{option} {value if value == '...' else shlex.quote(shortened(str(value)))}"
+        f"{option} {value if value in ('', '...') else shlex.quote(shortened(str(value)))}".strip()
         for option, values in given.items()
         if set(values) != usual.get(option)
         for value in dict.fromkeys(values)
@@ -153,10 +162,12 @@ def facts_of(audit: AuditResult) -> dict[str, str]:
         "data": _covered(manifest["data"]) if "data" in manifest else None,
         "SHA-256 of the traces": manifest.get("traces"),
         "policy": audit.policy.name,
+        "people asked": None if audit.include is None else audit.choice,
+        "chance of being in a release": audit.include,
         "targets": audit.n_targets,
-        "how targets were chosen": audit.choice,
+        "how targets were chosen": audit.choice if audit.include is None else None,
         "attacks": ", ".join(map(shortened, Lookup(audit.findings).attacks)),
-        "releases per target and protection": plan.get("releases"),
+        f"releases per {'' if audit.include else 'target and '}protection": plan.get("releases"),
         "other numbers of releases": _joined(plan.get("releases_of")),
         "control releases": plan.get("control_releases"),
         "controls": passed[audit.trusted],

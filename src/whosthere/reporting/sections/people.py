@@ -81,10 +81,11 @@ def who_section(audit: AuditResult) -> Who | None:
         ),
     )
     releases = min(audit.targets["releases"])
-    return Who(tuple(panels), table, releases, _together(audit.together))
+    return Who(tuple(panels), table, releases, together_table(audit.together))
 
 
-def _together(found: Together | None) -> Table | None:
+def together_table(found: Together | None) -> Table | None:
+    """Return how many people share most of their visits; None where it is rare, or not known."""
     if found is None or found.is_rare:
         return None
     heads = ("visits of a person", Head("share most with one other person"), Head("by chance"))
