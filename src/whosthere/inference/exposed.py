@@ -182,6 +182,7 @@ class Mixture:
 
     @property
     def n(self) -> float:
+        """How many people they count as."""
         return float(self.repeats.sum())
 
     @cached_property

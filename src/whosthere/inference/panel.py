@@ -45,6 +45,7 @@ class Panel:
 
     @property
     def n_people(self) -> int:
+        """How many people were asked."""
         return int(self.scores.shape[1])
 
     @cached_property
@@ -113,6 +114,7 @@ class People:
 
     @property
     def n_in(self) -> Ints64:
+        """In how many rounds each person was."""
         return self.measured[:, 2].astype(np.int64)
 
     @property
@@ -178,10 +180,12 @@ class Curves:
 
     @property
     def n_out(self) -> int:
+        """How many scores there are of people who were not in the round."""
         return int(self.counts[0].sum())
 
     @property
     def n_in(self) -> int:
+        """How many scores there are of people who were in the round."""
         return int(self.counts[1].sum())
 
     @cached_property
@@ -201,6 +205,7 @@ class Curves:
         return min(above, self.edges.size - 1)
 
     def threshold(self, fpr: float) -> float:
+        """Return the lowest value that at most a share `fpr` of OUT exceeds."""
         return float(self.edges[self.place(fpr)])
 
 
