@@ -25,6 +25,7 @@ from whosthere.arrays import Floats, frozen
 from whosthere.display import counted
 from whosthere.inference.looks import FIRST_ERRORS, Errors
 from whosthere.inference.metrics import TAIL, Estimate, least_people, least_share
+from whosthere.kernels.threads import one_thread
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -182,6 +183,7 @@ class Mixture:
 
     @property
     def n(self) -> float:
+        """How many people they count as."""
         return float(self.repeats.sum())
 
     @cached_property
@@ -196,6 +198,7 @@ class Mixture:
         means = weighted @ self.grid / weighted.sum(axis=1)
         return np.asarray(means[self.place])
 
+    @one_thread()
     def share(self, errors: Errors) -> Estimate:
         """Return the share of people whose true risk is the limit or more."""
         ends = np.searchsorted(self.grid, self.close[[0, -1]])
@@ -207,6 +210,7 @@ class Mixture:
         _, high_to_decide = _compatible(likely, errors.high, value, self.n)
         return Estimate(value, low, high, None, None, low_to_decide, high_to_decide)
 
+    @one_thread()
     def percentile(self, q: float, errors: Errors) -> Estimate:
         """Return the true risk that a share `q` of people do not exceed."""
         grid, n = self.grid, self.n
@@ -227,7 +231,8 @@ class Mixture:
         low, high = ends(TAIL)
         low_to_decide, high_to_decide = ends(errors.low)[0], ends(errors.high)[1]
         needed = least_people(1 - q, errors.high)
-        too_few = f"no upper end with {counted(int(n), 'target')}: at least {needed} are needed"
+        who = counted(int(n), "target" if n == self.place.size else "independent target")
+        too_few = f"no upper end with {who}: at least {needed} are needed"
         note = too_few if n < needed else None
         value = min(max(value, low), high)
         return Estimate(value, low, high, note, None, low_to_decide, high_to_decide)

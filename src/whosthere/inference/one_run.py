@@ -11,9 +11,9 @@ of all rounds, and one coin changes one table: rounds together have the eps of o
 composition). So guesses in several rounds count together, and what they prove is the eps of one
 round.
 
-eps is that of adding or removing a person, or of replacing one: either bounds the odds of a coin.
-How many are in is known. Of n people this moves the odds of a guess by about one part in the root
-of n, which is not corrected for.
+eps is that of adding or removing a person, or, as it is public how many are in, of replacing one by
+another: either bounds the odds of a coin. Knowing how many of n people are in moves these odds by
+about one part in the root of n, which is not corrected for.
 """
 
 from __future__ import annotations

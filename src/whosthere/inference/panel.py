@@ -68,6 +68,7 @@ class Panel:
 
     @property
     def n_people(self) -> int:
+        """How many people were asked."""
         return int(self.scores.shape[1])
 
     @property
@@ -152,6 +153,7 @@ class People:
 
     @property
     def n_in(self) -> Ints64:
+        """In how many rounds each person was."""
         return self.measured[:, 2].astype(np.int64)
 
     @property
@@ -227,10 +229,12 @@ class Curves:
 
     @property
     def n_out(self) -> int:
+        """How many scores there are of people who were not in the round."""
         return int(self.counts[0].sum())
 
     @property
     def n_in(self) -> int:
+        """How many scores there are of people who were in the round."""
         return int(self.counts[1].sum())
 
     @cached_property
@@ -250,6 +254,7 @@ class Curves:
         return min(above, self.edges.size - 1)
 
     def threshold(self, fpr: float) -> float:
+        """Return the lowest value that at most a share `fpr` of OUT exceeds."""
         return float(self.edges[self.place(fpr)])
 
 
