@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from together import M, MECHANISM, METRICS, SIZE, by_household, city_of_households
 
 import whosthere as wt
+from together import MECHANISM, METRICS, SIZE, M, by_household, city_of_households
 from whosthere.data.traces import Traces
 from whosthere.inference.metrics import auc_by_target, mean_over_targets, tpr_at_fpr
 

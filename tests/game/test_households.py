@@ -354,7 +354,7 @@ class TestPlan:
         fours = pl.DataFrame({"user": city.users, "household": np.arange(city.n_users) // 4})
         traces = city.select(np.arange(n))
         assert plan_of(traces, fours, group_size=40)
-        with pytest.raises(wt.InputError, match="sizes do not add up"):
+        with pytest.raises(wt.InputError, match="no sizes add up"):
             plan_of(traces, fours, group_size=42)
 
     def test_plan_files_and_commands_have_the_same_word(

@@ -85,8 +85,8 @@ class Clusters:
             if rows.size == n:
                 return rows
         raise GroupError(
-            f"{n} people cannot be drawn as whole households (`together`): their sizes do not add "
-            "up to that",
+            f"{n} people cannot be drawn as whole households (`together`): of {people.size} people "
+            "who are left for it, no sizes add up to that",
             fix="Give a group size (`group_size`) that is a multiple of the usual size of a "
             "household, or larger data",
         )

@@ -391,7 +391,9 @@ class EverybodyChecks(RoundChecks):
             tally = self._by_size.setdefault(made.release.facts.most_count, Tally())
             tally.add(counts[cells], made.release.symbols.reshape(-1)[cells])
         noise, used_twice = noise_of_cells(made, self.mechanism)
-        few = self._people.size < _FEW
+        households = self.table.rounds.plan.game.households
+        units = self._people if households is None else np.unique(households.of[self._people])
+        few = units.size < _FEW
         number = None if few else number_of(made.group.rows, self.table.traces.n_users)
         return Seen(fault or used_twice, noise, number)
 
