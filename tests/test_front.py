@@ -254,6 +254,32 @@ def test_attack(folder, traces, release, tmp_path):
     assert wt.attack(release, KnownRegions((1, 2))).p_value is None
 
 
+@pytest.mark.parametrize("attack", ["likelihood-ratio", "joint-decoding"])
+def test_everybody_is_asked_at_once(folder, traces, release, attack):
+    found = wt.attack(release, attack=attack, everybody=traces)
+    assert found.prior == M / traces.n_users
+    one = wt.attack(release, traces.trace(5), "likelihood-ratio")
+    if attack == "likelihood-ratio":
+        assert found.scores[5] == pytest.approx(one.score)
+        assert found.chances[5] == pytest.approx(one.posterior(found.prior))
+    again = wt.attack(release, attack=attack, everybody=folder / "traces.parquet", prior=0.5)
+    assert np.array_equal(again.scores, found.scores)
+    assert again.prior == 0.5
+    assert found.to_frame().columns == ["row", "score", "chance"]
+    assert found.to_frame(with_ids=True)["user"].to_list() == list(traces.users)
+
+
+def test_several_tables_tell_more_of_everybody(traces):
+    tables = ["finest: suppress(k=2)", "epochs=1d: suppress(k=2)"]
+    made = wt.publish(traces, tables=tables, group_size=M, seed=4)
+    inside = np.isin(np.arange(traces.n_users), made.tables[0].group.rows)
+    aucs = []
+    for releases in (made.releases[:1], made.releases):
+        score = wt.attack(releases, attack="joint-decoding", everybody=traces).scores
+        aucs.append((score[inside][:, None] > score[~inside]).mean())
+    assert aucs[1] > aucs[0] + 0.01
+
+
 def test_attacks_get_what_they_need(folder, traces, release):
     path, cells = folder / "traces.parquet", traces.trace(3)
     quick = "groups=20, validation=10"
@@ -333,7 +359,22 @@ def test_recommend(traces, monkeypatch):
         (lambda t, r: wt.attack(r, []), "nothing is known"),
         (lambda t, r: wt.attack(r, [10**7]), "outside the release"),
         (lambda t, r: wt.attack(r, [1.5]), "numbers of cells"),
-        (lambda t, r: wt.attack(r, None), "numbers of cells"),
+        (lambda t, r: wt.attack(r, None), "or about all"),
+        (lambda t, r: wt.attack(r, [1], everybody=t), "or about all"),
+        (lambda t, r: wt.attack(r, [1], prior=0.5), "is for `everybody`"),
+        (lambda t, r: wt.attack(r, everybody=t, prior=1.5), "not between 0 and 1"),
+        (lambda t, r: wt.attack(r, everybody=t.select(range(M))), "counts [0-9]+ people, and"),
+        (lambda t, r: wt.attack(r, everybody=t.between(0, 24)), "other regions or epochs"),
+        (lambda t, r: wt.attack(r, attack="knock-knock", everybody=t), "one person after the"),
+        (
+            lambda t, r: wt.attack(r, attack="likelihood-ratio-reference", everybody=t),
+            "needs reference traces",
+        ),
+        (
+            lambda t, r: wt.attack(r, everybody=t.marked(np.zeros(t.cells.size, bool))),
+            "nobody in the traces made a visit",
+        ),
+        (lambda t, r: wt.attack(r, everybody="none.parquet"), "not exist"),
         (lambda t, r: wt.attack(r, "none.csv"), "not exist"),
         (lambda t, r: wt.attack(r, [1], "knock-knock"), "needs reference traces"),
         (lambda t, r: wt.attack(r, [1], "loc-mia", reference=t), "friends"),

@@ -180,6 +180,7 @@ def values(city, traces, result, recommendation):
         "block": Block(mechanisms="raw", group_size=M),
         "options": wt.AuditOptions.of(mechanisms="raw", group_size=M),
         "answer": wt.attack(made.release, known),
+        "scores of everybody": wt.attack(made.release, everybody=traces),
     }
     for name, kind in CLASSIFIERS.kinds.items():
         found[f"classifier {name}"] = kind.make()

@@ -70,7 +70,7 @@ PARAMETERS = {
     LikelihoodRatio: rates,
     LikelihoodRatioReference: rates,
     ContradictionRule: {},
-    JointDecoding: {},
+    JointDecoding: {"judged": st.booleans()},
     LogLikelihood: {"validation_groups": even},
     KnockKnockPastGroups: thresholds
     | {

@@ -42,6 +42,7 @@ def folder(tmp_path_factory):
         folder / "times.csv"
     )
     known.select("region").write_csv(folder / "places.csv")
+    traces.save(folder / "everybody.parquet")
     traces.select(others[M:]).save(folder / "reference.parquet")
     traces.select(traces.friends.of(target)).save(folder / "friends.parquet")
     traces.select(others[:2]).between(0, 24).save(folder / "other-time.parquet")
@@ -215,6 +216,50 @@ def test_a_prior_moves_the_posterior(whosthere, folder):
     assert low < high
 
 
+@pytest.mark.parametrize("attack", ["likelihood-ratio", "joint-decoding"])
+def test_everybody_is_asked_at_once_and_nobody_is_named(whosthere, folder, tmp_path, attack):
+    options = ["--everybody", folder / "everybody.parquet", "--attack", attack]
+    out = tmp_path / "scores.parquet"
+    code, said, err = whosthere("attack", folder / "with-noisy.parquet", *options, "--out", out)
+    assert (code, err) == (0, "")
+    traces = Traces.load(folder / "everybody.parquet")
+    assert not any(user in said for user in traces.users)
+    assert f"{traces.n_users} people asked, 120 in the release" in said
+    assert "1 %" in said
+    assert out.stat().st_mode & 0o777 == 0o600
+    scores = pl.read_parquet(out)
+    assert scores.columns == ["row", "score", "chance"]
+    # The first 119 people are in, and the most active person.
+    inside = np.arange(traces.n_users) < M - 1
+    inside[np.argmax(traces.visits_per_user())] = True
+    assert scores["chance"].to_numpy()[inside].mean() > scores["chance"].to_numpy()[~inside].mean()
+    code, _, err = whosthere("attack", folder / "with-noisy.parquet", *options, "--out", out)
+    assert code == 2
+    assert "exists already" in err
+    table = tmp_path / "scores.csv"
+    more = ["--out", table, "--with-ids", "--prior", "0.5", "--json"]
+    code, said, err = whosthere("attack", folder / "with-noisy.parquet", *options, *more)
+    assert (code, err) == (0, "")
+    found = json.loads(said)
+    assert (found["file"], found["people"], found["prior"]) == (str(table), traces.n_users, 0.5)
+    assert [one["false_alarms"] for one in found["found"]] == [0.01, 0.001]
+    named = pl.read_csv(table)
+    assert named["user"].to_list() == list(traces.users)
+    assert named["score"].to_numpy() == pytest.approx(scores["score"].to_numpy())
+    assert table.stat().st_mode & 0o777 == 0o600
+
+
+def test_too_few_people_to_be_counted_are_not(whosthere, folder, tmp_path):
+    """Somebody who is found among four is not told of."""
+    traces = Traces.load(folder / "everybody.parquet")
+    traces.select(np.arange(4)).save(tmp_path / "few.parquet")
+    facts = Facts(traces.regions, traces.epochs, 2, Mechanism())
+    Release(traces.counts([0, 1]), facts).save(tmp_path / "two.parquet")
+    options = ["--everybody", tmp_path / "few.parquet", "--out", tmp_path / "scores.csv"]
+    _, said, _ = whosthere("attack", tmp_path / "two.parquet", *options)
+    assert said.count("fewer than 5") == 2
+
+
 def test_places_without_times(whosthere, folder):
     for guess in ("greedy", "random"):
         options = ["--target", folder / "places.csv", "--guess", guess]
@@ -277,6 +322,28 @@ def test_places_without_times(whosthere, folder):
         ),
         ("with.parquet --target epochs.csv --attack loc-mia(groups=3)", "balanced"),
         ("with-noisy.parquet --target epochs.csv --attack contradiction-rule", "only sound"),
+        ("with.parquet", "(--target), or about all (--everybody)"),
+        ("with.parquet --target epochs.csv --everybody everybody.parquet", "Give one of the two"),
+        ("with.parquet --target epochs.csv --out scores.csv", "is for --everybody"),
+        ("with.parquet --everybody everybody.parquet", "need a file (--out)"),
+        ("with.parquet --everybody everybody.parquet --out scores.txt", "Use .parquet or .csv"),
+        ("with.parquet --everybody everybody.parquet --out with.parquet", "is an input"),
+        ("with.parquet --everybody everybody.parquet --out s.csv --prior 0", "a prior of 0"),
+        (
+            "with.parquet --everybody everybody.parquet --out s.csv --attack knock-knock "
+            "--reference reference.parquet",
+            "one person after the other",
+        ),
+        (
+            "with.parquet --everybody everybody.parquet --out s.csv --friends friends.parquet",
+            "on one person (--target)",
+        ),
+        (
+            "with.parquet --everybody other-time.parquet --out s.csv",
+            "other regions or epochs",
+        ),
+        ("with.parquet --everybody with.parquet --out s.csv", "a release file"),
+        ("with.parquet --everybody friends.parquet --out s.csv", "counts 120 people, and there"),
     ],
 )
 def test_bad_input_is_refused(whosthere, folder, monkeypatch, arguments, message):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from whosthere import kernels
+from whosthere import kernels, specs
 from whosthere.adversary.attacks.base import (
     AttackOnEverybody,
     AttackOnTables,
@@ -70,7 +70,18 @@ class Decoded(NamedTuple):
 
 @dataclass(frozen=True)
 class JointDecoding(AttackOnTables, AttackOnEverybody):
-    """Find out who is in for everybody at once, from everybody's traces."""
+    """Find out who is in for everybody at once, from everybody's traces.
+
+    Parameters
+    ----------
+    judged
+        Whether settings are judged by it, as by any attack. By default they are not: nobody outside
+        has everybody's traces.
+    """
+
+    judged: bool = specs.parameter(
+        specs.YES_NO, "whether settings are judged by it, as by any attack", default=False
+    )
 
     name: ClassVar[str] = "joint-decoding"
     summary: ClassVar[str] = (
@@ -78,6 +89,10 @@ class JointDecoding(AttackOnTables, AttackOnEverybody):
     )
     uses = frozenset({"everybody"})
     needs_law = True
+
+    @property
+    def is_study_only(self) -> bool:
+        return not self.judged
 
     def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
         super().check(facts, knowledge, auxiliary)
@@ -161,7 +176,7 @@ class _Decoder(FittedAttack):
         return LikelihoodAnswer(decoded(self.parts, releases).score[-1], 0.0)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Visitors:
     """Who may be in each cell of a table, of `n_people` in all.
 
