@@ -29,13 +29,12 @@ from whosthere.auditing.plan_file import chosen_options
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.records import traces_file, what_was_read
-from whosthere.auditing.release_check import ReleaseCheck, check_release
+from whosthere.auditing.release_check import DEFAULT_TABLES, ReleaseCheck, check_release
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.run import AuditFailedError, prepare_audit
 from whosthere.auditing.work import LocalProcesses, chosen_workers
 from whosthere.data.traces import Traces
 from whosthere.errors import EmptyError, InputError, listed
-from whosthere.game.counted import BLOCKS
 from whosthere.game.study import Round, rounds_of
 from whosthere.game.table_check import BANDS, TableCheck, Visits, check_table
 from whosthere.inference.vocabulary import STRONGEST
@@ -623,7 +622,7 @@ def check(
     group: ArrayLike | AnyPath | None = None,
     tables: str | Sequence[str] = (),
     attacks: Attack | str | Sequence[Attack | str] = STRONGEST,
-    releases: int = BLOCKS,
+    releases: int = DEFAULT_TABLES,
     policy: PolicyLike = None,
     what_if: bool = True,
     group_size: int | None = None,
@@ -654,7 +653,7 @@ def check(
     attacks
         With traces: who attacks, of those that score everybody at once.
     releases
-        With traces: how many tables are made anew, each without one in twenty of the people.
+        With traces: how many tables are made anew, each without other people.
     policy, what_if
         With traces: as for `audit`; whether to try coarser tables.
     group_size

@@ -29,7 +29,7 @@ from whosthere.data.files import existing, for_sheets, new_file
 from whosthere.data.floor import LEAST_PEOPLE, in_fives
 from whosthere.display import facts_table, first_screen, in_one_line, stacked
 from whosthere.errors import InputError
-from whosthere.game.counted import BLOCKS, Counted, counted_people
+from whosthere.game.counted import FEWEST_TABLES, Counted, counted_people
 from whosthere.game.release_check import Scored, leaks_in, score
 from whosthere.inference.finding import Finding
 from whosthere.inference.looks import FIRST_LOOK, Errors
@@ -61,6 +61,7 @@ AT = "tpr_at_fpr_1pct"
 """Who is found is said at this rate of false alarms."""
 POOLED = "pooled_auc"
 """How well people are told apart by one threshold for all, whichever it is."""
+DEFAULT_TABLES = 50
 # What coarser publications join, and how many times the least count is withheld as well.
 _TIMES = (2, 4)
 
@@ -117,7 +118,7 @@ class ReleaseCheck:
         table = self.people
         if users is not None:
             ids = pl.Series("user", [users[row] for row in table["row"]], pl.String)
-            table = table.insert_column(1, for_sheets(ids))
+            table = table.select("row", for_sheets(ids), pl.exclude("row"))
         with new_file(path, force=force) as temporary:
             table.write_csv(temporary)
 
@@ -176,17 +177,18 @@ def check_release(
     tables: Sequence[str] = (),
     attacks: Sequence[Attack | str] = (STRONGEST,),
     policy: Policy,
-    releases: int = BLOCKS,
+    releases: int = DEFAULT_TABLES,
     what_if: bool = True,
     seed: int = 0,
     on_progress: Move,
 ) -> ReleaseCheck:
     """Judge tables of the same people, given these; arguments are as for `whosthere.check`."""
-    sweeps, rest = divmod(whole(releases, "the number of tables"), BLOCKS)
-    if rest or sweeps < 1:
-        problem = f"{releases} tables do not leave everybody out equally often (`releases`)"
-        raise InputError(problem, fix=f"Give a multiple of {BLOCKS}")
     chosen, rows = attacks_of(attacks), _rows_in(everybody, group)
+    if not FEWEST_TABLES <= whole(releases, "the number of tables") <= rows.size:
+        raise InputError(
+            f"{releases} tables cannot be made anew, each without other people (`releases`)",
+            fix=f"Give {FEWEST_TABLES} or more, and at most as many as there are people",
+        )
     read = [
         as_release(one, mechanism=mechanism, group_size=group_size, reader=reader, people=rows.size)
         for one in given
@@ -197,7 +199,7 @@ def check_release(
 
     def scored(of: Counted, at_hand: Sequence[Release] | None, what: str) -> list[Scored]:
         return score(
-            of, chosen, at_hand, sweeps=sweeps, seed=seed, on_progress=on_progress, what=what
+            of, chosen, at_hand, n_tables=releases, seed=seed, on_progress=on_progress, what=what
         )
 
     here = scored(counted, published, "tables without people")
@@ -222,7 +224,7 @@ def check_release(
         tuple(_exposed(name, one, at, rows.size) for name, one, at in each),
         tuple(coarser),
         (*findings, *of_coarser),
-        leaks_in(counted, published, seed),
+        leaks_in(counted, published, n_tables=releases, seed=seed),
         pl.concat(_who(name, one, at, rows) for name, one, at in each),
         tuple(note for one in read for note in one.notes),
     )
@@ -260,15 +262,13 @@ def _downwards(share: float, m: int) -> int:
 
 def _who(name: str, scored: Scored, found: Found, rows: Ints64) -> pl.DataFrame:
     who = np.flatnonzero(scored.here > found.threshold)
-    nulls, scores = scored.nulls[::-1], scored.here[who]
-    chance = 1 - np.searchsorted(nulls, scores, "left") / nulls.size
     return pl.DataFrame(
         {
             "row": rows[who],
             "attack": [name] * who.size,
-            "score": scores.astype(np.float64),
+            "score": scored.here[who].astype(np.float64),
             "without": scored.without[who],
-            "chance": chance,
+            "chance": scored.chance(scored.here[who]),
             "again": scored.again(found.threshold)[who],
         },
         schema_overrides={"attack": pl.String},

@@ -5,6 +5,7 @@ Only the table of single people stays in the house. All others say nothing of fe
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,9 @@ import polars as pl
 
 from whosthere.data.cells import region_and_epoch
 from whosthere.data.floor import LEAST_PEOPLE, in_fives
+from whosthere.data.reading.tables import NOT_GIVEN
 from whosthere.inference.naming import PRECISIONS, named
-from whosthere.inference.risk import PERCENTILES, by_group, risk_of_people, spread
+from whosthere.inference.risk import OTHERS, PERCENTILES, by_group, risk_of_people, spread
 from whosthere.inference.vocabulary import CEILING
 
 if TYPE_CHECKING:
@@ -156,7 +158,7 @@ def _main_regions(tested: Traces, people: Ints64) -> list[str]:
     common = np.bincount(of_people[of_people >= 0], minlength=n_regions)
     shown = set(np.argsort(-common, kind="stable")[:_MOST_REGIONS].tolist())
     ids = tested.regions.ids
-    return [ids[one] if one in shown else "others" for one in of_people.tolist()]
+    return [ids[one] if one in shown else OTHERS for one in of_people.tolist()]
 
 
 def _spread(panel: Panel) -> pl.DataFrame:
@@ -166,6 +168,12 @@ def _spread(panel: Panel) -> pl.DataFrame:
     return pl.concat(both).filter(pl.col("percentile").is_in(enough))
 
 
+def _in_order(group: str) -> tuple[bool, list[float], str]:
+    """Return what to sort groups by: numbers as numbers, and whoever is left last."""
+    numbers = re.findall(r"\d+(?:\.\d+)?", group.replace(",", ""))
+    return group in {OTHERS, NOT_GIVEN}, [float(one) for one in numbers], group
+
+
 def _named(panel: Panel) -> pl.DataFrame:
     found = {precision: named(panel, precision) for precision in PRECISIONS}
     rows = [(precision, one.value, one.low, one.high) for precision, one in found.items()]
@@ -173,10 +181,11 @@ def _named(panel: Panel) -> pl.DataFrame:
 
 
 def _groups(panel: Panel, groupings: Mapping[str, Sequence[str]]) -> pl.DataFrame:
-    tables = [
-        by_group(panel, groups, least=LEAST_PEOPLE).with_columns(by=pl.lit(what))
-        for what, groups in groupings.items()
-    ]
-    shown = pl.concat([one for one in tables if one.height], how="diagonal_relaxed")
+    tables = []
+    for what, groups in groupings.items():
+        found = by_group(panel, groups, least=LEAST_PEOPLE).with_columns(by=pl.lit(what))
+        order = sorted(range(found.height), key=lambda row: _in_order(found["group"][row]))
+        tables.append(found[order])
+    shown = pl.concat(tables)
     # Exact numbers of several ways to group would tell how many are in both.
     return shown.with_columns(people=pl.Series(map(in_fives, shown["people"]), dtype=pl.Int64))

@@ -275,11 +275,10 @@ def check(
     """
     from whosthere import front
     from whosthere.auditing.policy import Policy
-    from whosthere.auditing.release_check import check_release
+    from whosthere.auditing.release_check import DEFAULT_TABLES, check_release
     from whosthere.cli.audit import FAILS_ON, traces_of
     from whosthere.data.files import refuse_existing
     from whosthere.data.traces import Traces
-    from whosthere.game.counted import BLOCKS
     from whosthere.inference.vocabulary import STRONGEST
     from whosthere.privacy.release import is_release
     from whosthere.privacy.tables import TableReader
@@ -331,7 +330,7 @@ def check(
             tables=tables,
             attacks=attacks or (STRONGEST,),
             policy=judged_by,
-            releases=BLOCKS if releases is None else releases,
+            releases=DEFAULT_TABLES if releases is None else releases,
             what_if=what_if,
             seed=seed,
             on_progress=move,

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from whosthere.arrays import Bools, Floats, Ints32, Ints64
     from whosthere.data.traces import Traces
 
-BLOCKS = 20
-"""Into how many blocks people are cut; a table that is made anew is without one of them."""
+FEWEST_TABLES = 20
+"""Tables are made anew without one block of people each; so many blocks there are at least."""
 # Draws of the noise that a release is compared with, by how many standard deviations it may be less
 # likely than these, and the least logarithm of a chance that counts.
 _DRAWS, _MOST_SHORT, _LEAST_LOG = 20, 8.0, -50.0
@@ -55,13 +55,12 @@ class Counted:
         )
         return Publication(tuple(made))
 
-    def without(self, seed: int, sweeps: int) -> Iterator[tuple[Bools, Publication]]:
+    def without(self, seed: int, n_tables: int) -> Iterator[tuple[Bools, Publication]]:
         """Publish all but a block of the people, block by block; yield who was left out."""
-        for sweep in range(sweeps):
-            rng = generator(seed, "release check", "blocks", sweep)
-            block = rng.permutation(np.arange(self.rows.size) % BLOCKS)
-            for i in range(BLOCKS):
-                yield block == i, self.published(self.rows[block != i], seed, sweep, i)
+        order = generator(seed, "release check", "blocks").permutation(self.rows.size)
+        for i in range(n_tables):
+            out = order % n_tables == i
+            yield out, self.published(self.rows[~out], seed, "without", n_tables, i)
 
     def refuse_others(self, releases: Sequence[Release], seed: int) -> None:
         """Refuse releases that are not of these people, as far as their mechanism can tell."""
@@ -141,9 +140,6 @@ def counted_people(
                 f"the release is of {one.group_size:,} people, and {rows.size:,} are said to be in",
                 fix="Say who of the traces is in it (`group`), or give the right traces",
             )
-    if rows.size < BLOCKS:
-        problem = f"a release of {rows.size} people is too small to be checked"
-        raise GroupError(problem, fix=f"At least {BLOCKS} people are needed")
     bare, schemes, laid, over = replace(traces, friends=None), [], [], []
     for i, one in enumerate(releases):
         layout = WrittenTable.parse(tables[i]).over(traces) if tables else _layout(one, traces)

@@ -1,20 +1,21 @@
 """The release at hand: who in it would be found, where its people are known.
 
 Its publisher has the traces behind it. So the same people are published anew by the same mechanism,
-again and again, each time without one block of them, drawn at random: everybody is left out equally
-often, and a table holds nearly as many people as the release. The scores of people on tables
-without them are the attacker's null. The smallest threshold that one in a hundred of these scores
-exceeds is used for all people alike, and who exceeds it in the release itself is found.
+each time without one block of them, drawn at random: everybody is left out of one table, which
+holds nearly as many people as the release. The scores of people on tables without them are the
+attacker's null. The smallest threshold that somebody who is not in exceeds with a chance of one in
+a hundred is used for all people alike. Who exceeds it in the release is found.
 
-Two things are random: the noise, which is drawn anew for each table, and whose scores lie just
-around the threshold. So intervals say how many are found by thresholds that surely allow less, or
-surely allow more, than one in a hundred: exact binomial ones, for as many scores as there are
-people, since tables repeat people.
+Where this threshold lies is known as well as nulls tell, of which each person has one. So intervals
+say how many are found by thresholds that surely allow fewer, or surely allow more, false alarms
+than one in a hundred, by the exact binomial law.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,7 +23,6 @@ import numpy as np
 from whosthere.adversary.attacks import Auxiliary
 from whosthere.adversary.attacks.likelihood_ratio import nulls_of_everybody
 from whosthere.adversary.rates import fit_rates
-from whosthere.game.counted import BLOCKS
 from whosthere.game.leaks import LEAST_TERM, leaks_of_people
 from whosthere.inference.metrics import least_share
 
@@ -57,31 +57,48 @@ class Scored:
         """How many people are in."""
         return int(self.left_out.shape[1])
 
-    @property
-    def nulls(self) -> Floats32:
+    @cached_property
+    def _nulls(self) -> Floats32:
         """Scores of people on tables without them, the largest first."""
         return np.sort(self.anew[self.left_out])[::-1]
 
     @property
-    def without(self) -> Floats:
-        """The mean score of each person on the tables without them, shape (n_people,)."""
-        return np.asarray(np.mean(self.anew, axis=0, where=self.left_out, dtype=np.float64))
+    def without(self) -> Floats32:
+        """The score of each person on the table without them, shape (n_people,)."""
+        return np.asarray(self.anew.T[self.left_out.T])
 
     def found(self, fpr: float, tails: tuple[float, float]) -> Found:
-        """Count whom a threshold finds that so many false alarms are allowed for."""
-        nulls, n = self.nulls, self.n_people
-        allowed = int(fpr * nulls.size + 1e-9)
-        threshold = float(nulls[allowed])
-        # So many scores may exceed a threshold, at most, for it to allow fewer for sure; and must,
-        # at least, for it to allow more. Tables repeat people, who are the sample.
-        above = np.arange(min(nulls.size, 4 * allowed + 20 * (nulls.size // n)) + 1)
-        share = above * (n / nulls.size)
-        surely_fewer = np.flatnonzero(1 - least_share(n - share, n, tails[0]) <= fpr)
-        surely_more = np.flatnonzero(least_share(share, n, tails[1]) >= fpr)
-        low = (self.here > nulls[surely_fewer[-1]]).mean() if surely_fewer.size else 0.0
-        high = (self.here > nulls[surely_more[0] - 1]).mean() if surely_more.size else 1.0
-        at, false_alarms = float((self.here > threshold).mean()), float((nulls > threshold).mean())
-        return Found(threshold, at, min(float(low), at), max(float(high), at), false_alarms)
+        """Count whom a threshold finds that allows so many false alarms.
+
+        Somebody who is not in is as likely as each null to have the largest score of all: so the
+        chance of a false alarm is that of one null more than those above the threshold.
+        """
+        n = self.n_people
+        allowed = int(fpr * (n + 1) + 1e-9) - 1
+        # So many nulls may exceed a threshold, at most, for it to allow fewer false alarms for
+        # sure; and must, at least, for it to allow more.
+        above = np.arange(min(n, int(4 * fpr * n) + 20) + 1)
+        surely_fewer = np.flatnonzero(1 - least_share(n - above, n, tails[0]) <= fpr)
+        surely_more = np.flatnonzero(least_share(above, n, tails[1]) >= fpr)
+        most = int(surely_more[0]) - 1 if surely_more.size else n
+        low, at, high = (
+            float((self.here > self._exceeded_by(nulls)).mean())
+            for nulls in (surely_fewer.max(initial=-1), allowed, most)
+        )
+        threshold = self._exceeded_by(allowed)
+        expected = (int((self._nulls > threshold).sum()) + 1) / (n + 1)
+        return Found(threshold, at, min(low, at), max(high, at), expected)
+
+    def chance(self, scores: Floats32) -> Floats:
+        """Return the chance of scores as large for somebody who is not in."""
+        above = self._nulls.size - np.searchsorted(self._nulls[::-1], scores, "left")
+        return np.asarray((above + 1) / (self._nulls.size + 1))
+
+    def _exceeded_by(self, nulls: int) -> float:
+        """Return the smallest threshold that so many nulls exceed, at most; -1 is none at all."""
+        if not 0 <= nulls < self._nulls.size:
+            return math.inf if nulls < 0 else -math.inf
+        return float(self._nulls[nulls])
 
     def again(self, threshold: float) -> Floats:
         """Return in which share of the other tables with them people are found, (n_people,)."""
@@ -91,7 +108,7 @@ class Scored:
 class Found(NamedTuple):
     """The share of people whom a threshold finds, with the ends of its interval.
 
-    `false_alarms` is the share of scores of people who are not in that exceed it, too.
+    `false_alarms` is the share of people who are not in to be expected above it.
     """
 
     threshold: float
@@ -106,7 +123,7 @@ def score(
     attacks: Sequence[AttackOnEverybody],
     releases: Sequence[Release] | None,
     *,
-    sweeps: int,
+    n_tables: int,
     seed: int,
     on_progress: Move,
     what: str = "tables",
@@ -122,17 +139,19 @@ def score(
 
     if releases is not None:
         here = [scores(attack, releases) for attack in attacks]
-    for i, (out, made) in enumerate(counted.without(seed, sweeps)):
-        on_progress(what, i, sweeps * BLOCKS)
+    for i, (out, made) in enumerate(counted.without(seed, n_tables)):
+        on_progress(what, i, n_tables)
         left_out.append(out)
         for attack, found in zip(attacks, anew, strict=True):
             found.append(scores(attack, made.releases))
-    on_progress(what, sweeps * BLOCKS, sweeps * BLOCKS)
+    on_progress(what, n_tables, n_tables)
     out, tables = np.stack(left_out), [np.stack(one) for one in anew]
     return [Scored(here[i] if here else one[~out], one, out) for i, one in enumerate(tables)]
 
 
-def leaks_in(counted: Counted, releases: Sequence[Release], seed: int) -> pl.DataFrame:
+def leaks_in(
+    counted: Counted, releases: Sequence[Release], *, n_tables: int, seed: int
+) -> pl.DataFrame:
     """Return where and when the people of a release are found, with the columns `LEAKS`.
 
     What a cell adds to the likelihood ratio of its visitors in the release, less what it adds on
@@ -144,7 +163,7 @@ def leaks_in(counted: Counted, releases: Sequence[Release], seed: int) -> pl.Dat
         _terms(releases[place], people),
         np.repeat(np.arange(people.n_users), np.diff(people.indptr)),
     )
-    for out, made in counted.without(seed, 1):
+    for out, made in counted.without(seed, n_tables):
         absent = people.select(np.flatnonzero(out))
         leak[out[person]] -= _terms(made.releases[place], absent)
     return leaks_of_people(people, leak, "check")

@@ -31,7 +31,7 @@ def exposed_table(found: ReleaseCheck) -> Table:
     heads = (
         parts.ATTACK,
         Head("people found"),
-        Head("of them by chance"),
+        Head("expected by chance"),
         Head("found because they are in"),
         Head("found in tables made anew"),
     )
