@@ -31,6 +31,7 @@ _COMPLETIONS = 4
 _LEAST_EXCESS = 0.05
 # Sums that vary no more than noise does are still taken for different by this share of it.
 _LEAST_SHARE = 0.01
+_CELLS_AT_A_TIME = 2**18
 FLAT = frozen(np.zeros((1, 1)), np.float64)
 
 
@@ -45,7 +46,8 @@ class Rates:
     n_epochs), or (1, 1) where there are none. `left` and `right` are components beyond the base,
     shapes (n_regions, k) and (n_epochs, k), and `completion` is where the deviations come from.
     `weekly` are factors of hours of the week, which single cells are multiplied by where two weeks
-    or more are published.
+    or more are published. `by_cell` are the logarithms of rates, shape (n_cells,), where they were
+    looked up beforehand.
     """
 
     rows: Floats
@@ -55,6 +57,13 @@ class Rates:
     right: Floats32
     completion: Completion
     weekly: tuple[Alike, ...] = ()
+    by_cell: Floats | None = None
+
+    def looked_up(self) -> Rates:
+        """Return the same rates for who asks for more cells than there are."""
+        cells = np.arange(self.rows.size * self.columns.size)
+        parts = np.array_split(cells, cells.size // _CELLS_AT_A_TIME + 1)
+        return replace(self, by_cell=np.concatenate([self.log_rates(some) for some in parts]))
 
     @property
     def n_components(self) -> int:
@@ -63,6 +72,8 @@ class Rates:
 
     def log_rates(self, cells: NDArray[np.integer]) -> Floats:
         """Return the logarithm of the rate of each given cell."""
+        if self.by_cell is not None:
+            return np.asarray(self.by_cell[cells])
         region, epoch = region_and_epoch(cells, self.columns.size)
         base = self.rows[region] + self.columns[epoch]
         if self.shape.size > 1:

@@ -232,7 +232,7 @@ def nulls_of_everybody(
     release: Release, people: Traces, rates: Rates
 ) -> Iterator[tuple[int, Null]]:
     """Look up what counts are like where people are, block by block, with how many they are."""
-    lines = _lines(release, rates)
+    lines = _lines(release, rates.looked_up() if people.cells.size > people.n_cells else rates)
     levels = KnownLevels(lines)
     for first in range(0, people.n_users, _BLOCK):
         ends = people.indptr[first : first + _BLOCK + 1]
@@ -407,8 +407,9 @@ class Null:
         Minus infinity where the target cannot be in.
         """
         ratios, facts = np.empty((self.cells.size, self.levels.nodes.shape[1])), self.release.facts
-        for added in np.unique(self.added).tolist():
-            own = self.added == added
+        kinds = np.unique(self.added).tolist()
+        for added in kinds:
+            own = slice(None) if len(kinds) == 1 else self.added == added
             if added > 1:
                 of_ratios = count_tables(facts.mechanism, facts.most_count, added).of_ratios
             ratios[own] = kernels.log_ratios_at_nodes(
