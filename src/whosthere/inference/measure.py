@@ -102,7 +102,13 @@ def measure(
 
 
 def per_target(tests: pl.DataFrame) -> pl.DataFrame:
-    """Return AUC and accuracy of every attack on every target, with what is known of the target."""
+    """Return AUC and accuracy of every attack on every target, with what is known of the target.
+
+    Targets who were in all releases that an attack scored, or in none, have no row.
+    """
+    contest = ("setting", "attack", "target")
+    both = pl.col("label").any().over(contest) & ~pl.col("label").all().over(contest)
+    tests = tests.drop_nulls("score").filter(both)
     parts = [
         measured.rows.group_by("setting", "attack", "target", "visits", "uniqueness")
         .len("releases")

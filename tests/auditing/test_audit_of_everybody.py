@@ -1,0 +1,343 @@
+"""Audits of everybody: the same folder, seeds, workers and verdicts as for groups."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import whosthere as wt
+from whosthere.auditing.options import AuditOptions
+from whosthere.auditing.planning import make_plan
+from whosthere.auditing.plan_file import read_plan_file
+from whosthere.auditing.risk import TABLES
+from whosthere.auditing.run import prepare_audit
+from whosthere.auditing.work import LocalProcesses
+from whosthere.cli.main import main
+from whosthere.errors import FileError, InputError
+from whosthere.game.everybody import EverybodyGame, _EverybodyPlayer
+from whosthere.game.rounds import Population
+
+SAFE = "suppress(k=500)"
+WORDS = {
+    "mechanisms": ["suppress(k=1)", SAFE],
+    "everybody": True,
+    "include": 0.5,
+    "releases": 12,
+    "seed": 3,
+}
+
+
+@pytest.fixture(scope="module")
+def city():
+    return wt.simulate("milan-like", seed=5, users=2400, regions=9, days=1).traces()
+
+
+@pytest.fixture(scope="module")
+def path(city, tmp_path_factory):
+    file = tmp_path_factory.mktemp("city") / "traces.parquet"
+    city.save(file)
+    return file
+
+
+@pytest.fixture(scope="module")
+def found(path, tmp_path_factory):
+    return wt.audit(path, out=tmp_path_factory.mktemp("audit") / "run", workers=1, **WORDS)
+
+
+def prepared(path, out, **chosen):
+    return prepare_audit(path, AuditOptions.of(**(WORDS | chosen)), out)
+
+
+def scores(result):
+    files = sorted((result.folder / "everybody").glob("*.parquet"))
+    return {one.name: pl.read_parquet(one) for one in files}
+
+
+def same(one, other):
+    assert one.keys() == other.keys()
+    assert all(one[name].equals(other[name]) for name in one)
+
+
+class TestWhatIsFound:
+    def test_everybody_is_asked_and_judged(self, found, city):
+        reject, useless = found.verdicts
+        assert (reject.decision, useless.decision) == ("reject", "accept")
+        assert useless.useless
+        asked = {one.n_targets for one in found.findings if one.metric == "auc"}
+        assert asked == {city.n_users}
+        assert found.include == 0.5
+        assert found.trusted
+        assert f"All {city.n_users}" in found.asked.replace(",", "") or city.n_users % 5
+
+    def test_each_round_tests_all_people(self, found, city):
+        tests = pl.concat([one for name, one in scores(found).items() if "block" in name],
+                          how="diagonal")  # fmt: skip
+        first = tests.drop_nulls(
+            "likelihood-ratio in suppress(k=1), m=" + str(found.verdicts[0].group_size)
+        )
+        by_round = first.group_by("release").agg(pl.len(), pl.col("label").sum())
+        assert by_round.height == WORDS["releases"]
+        assert set(by_round["len"]) == {city.n_users}
+        # Binomial; 5 standard errors at 12 rounds are seen by chance in 1 of 100,000 cases.
+        reach = 5 * np.sqrt(city.n_users) / 2
+        assert (by_round["label"] - city.n_users / 2).abs().max() < reach
+
+    def test_a_row_for_each_person_and_none_in_what_may_leave(self, found, city):
+        risk = found.everybody
+        assert risk.people.height == 2 * city.n_users
+        assert set(risk.people["person"]) == set(range(city.n_users))
+        for table in (risk.spread, risk.groups, risk.named):
+            assert "person" not in table.columns
+        assert (risk.groups["people"] >= 5).all()
+        assert (risk.groups["people"] % 5 == 0).all()
+        assert {"visits", "uniqueness", "region of most visits"} == set(risk.groups["by"])
+
+    def test_people_with_more_visits_are_easier_to_find(self, found):
+        groups = found.everybody.groups.filter(by="visits", setting=found.verdicts[0].setting)
+        assert groups["auc"][0] < groups["auc"][-1]
+
+    def test_what_is_read_is_what_was_written(self, found):
+        again = wt.load(found.folder)
+        assert again.to_json() == found.to_json()
+        for name in TABLES:
+            assert getattr(again.everybody, name).equals(getattr(found.everybody, name))
+        page = wt.report(again).html
+        assert "Everybody&#39;s risk" in page or "Everybody's risk" in page
+        assert "--everybody" in page
+        assert "--group-size" not in page.split("How to repeat")[-1].split("</pre>")[0]
+
+    def test_no_id_is_in_any_file(self, found, city):
+        ids = {user for user in city.users if len(user) > 4}
+        for file in found.folder.rglob("*"):
+            if file.suffix in {".json", ".txt", ".html"}:
+                text = file.read_text(encoding="utf-8")
+                assert not any(user in text for user in ids), file.name
+
+
+class TestTheEngine:
+    def test_workers_change_nothing(self, found, path, tmp_path):
+        with LocalProcesses(2) as workers:
+            other = prepared(path, tmp_path / "run").run(workers=workers, what_if=False)
+        same(scores(found), scores(other))
+        assert [one.to_json() for one in other.findings] == [
+            one.to_json() for one in found.findings
+        ]
+
+    def test_an_interrupted_audit_resumes(self, found, path, tmp_path):
+        def stop(what, done, _total):
+            if what == "tasks" and done == 3:
+                raise KeyboardInterrupt
+
+        begun = prepared(path, tmp_path / "run")
+        with pytest.raises(KeyboardInterrupt, match="3 of"):
+            begun.run(on_progress=stop)
+        kept = {one.name: one.stat().st_mtime_ns for one in (tmp_path / "run/tasks").iterdir()}
+        assert len(kept) == 3
+        other = prepared(path, tmp_path / "run").run(what_if=False)
+        same(scores(found), scores(other))
+        assert other.findings == found.findings
+        now = {one.name: one.stat().st_mtime_ns for one in (tmp_path / "run/tasks").iterdir()}
+        assert kept.items() <= now.items()
+
+    def test_scores_without_their_task_are_made_again(self, found, path, tmp_path):
+        """As after a machine stopped between the two files of a task."""
+        first = prepared(path, tmp_path / "run").run(what_if=False)
+        (tmp_path / "run/tasks/block-0-scheme-0.parquet").unlink()
+        (tmp_path / "run/verdicts.json").unlink()
+        again = prepared(path, tmp_path / "run").run(what_if=False)
+        same(scores(found), scores(again))
+        assert again.findings == first.findings
+
+    def test_more_releases_and_attacks_are_added(self, found, path, tmp_path):
+        prepared(path, tmp_path / "run", releases=4).run(what_if=False, leaks=False)
+        options = AuditOptions.of(**WORDS)
+        other = prepare_audit(path, options, tmp_path / "run", extend=True)
+        result = other.run(what_if=False, leaks=False)
+        same(scores(found), scores(result))
+        attacks = ["likelihood-ratio", "likelihood-ratio(rates=rank-one)"]
+        more = prepare_audit(path, AuditOptions.of(**(WORDS | {"attacks": attacks})), tmp_path / "run", extend=True)
+        result = more.run(what_if=False, leaks=False)
+        for name, table in scores(found).items():
+            assert scores(result)[name].select(table.columns).equals(table)
+        assert {one.attack for one in result.findings if one.metric == "accuracy"} == set(attacks)
+
+    def test_another_chance_is_another_audit(self, found, path):
+        with pytest.raises(FileError, match="include"):
+            prepared(path, found.folder, include=0.6)
+
+    def test_leaks_and_what_if(self, found):
+        assert found.what_if
+        assert {one.setting for one in found.what_if} == {found.verdicts[0].setting}
+        assert found.leaks.filter(axis="region")["leak"].fill_null(0).sum() > 0
+
+
+def AuditOptions.of(**(WORDS | {"attacks": attacks})):
+    return AuditOptions.of(**(WORDS | {"attacks": attacks}))
+
+
+class TestFaults:
+    """What would make numbers wrong is seen."""
+
+    def test_an_attack_that_looks_at_labels_fails_the_control(self, path, tmp_path, monkeypatch):
+        said = _EverybodyPlayer.said
+
+        def peeking(self, drawn):
+            answer = said(self, drawn)
+            return answer._replace(everybody=drawn.labels_of(self.rows).astype(np.float64))
+
+        monkeypatch.setattr(_EverybodyPlayer, "said", peeking)
+        result = prepared(path, tmp_path / "run").run(what_if=False, leaks=False)
+        assert result.trusted is False
+        assert all(one.decision == "cannot tell" for one in result.verdicts)
+
+    def test_an_attack_above_the_ceiling_fails(self, path, tmp_path, monkeypatch):
+        """One that finds who is in where a coin says nothing else."""
+        said = _EverybodyPlayer.said
+
+        def knowing(self, drawn):
+            answer = said(self, drawn)
+            if drawn.key[0] == "control":
+                return answer
+            return answer._replace(everybody=drawn.labels_of(self.rows).astype(np.float64))
+
+        monkeypatch.setattr(_EverybodyPlayer, "said", knowing)
+        result = prepared(path, tmp_path / "run").run(what_if=False, leaks=False)
+        assert result.trusted is False
+
+
+class TestByFile:
+    def test_groups_of_people(self, path, city, tmp_path):
+        file = tmp_path / "people.csv"
+        rows = [f"{user},{'AB'[i % 2]},{20 + i % 60}" for i, user in enumerate(city.users)]
+        file.write_text("\n".join(["user,tariff,age", *rows]))
+        result = wt.audit(path, by=file, workers=1, what_if=False, **(WORDS | {"releases": 4}))
+        groups = result.everybody.groups.filter(setting=result.verdicts[0].setting)
+        assert groups.filter(by="tariff")["group"].to_list() == ["A", "B"]
+        ages = groups.filter(by="age")
+        assert ages.height == 5
+        assert ages["group"][0].startswith("up to")
+
+    def test_needs_everybody(self, path, tmp_path):
+        frame = pl.DataFrame({"user": ["1"], "tariff": ["A"]})
+        with pytest.raises(InputError, match="only where everybody is asked"):
+            wt.audit(path, mechanisms=SAFE, group_size=20, by=frame, out=tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"everybody": None}, "groups have a size"),
+        ({"include": 1.0}, "is no chance of being in"),
+        ({"include": 0}, "is no chance of being in"),
+        ({"group_size": 20}, "`group_size` says nothing"),
+        ({"users": ["1"]}, "`users` says nothing"),
+        ({"turnover": 0.1, "weeks": 1}, "`turnover` says nothing"),
+    ],
+)
+def test_refusals(wrong, message):
+    with pytest.raises(InputError, match=message):
+        AuditOptions.of(**(WORDS | wrong))
+
+
+class TestPlan:
+    def test_the_usual_attack_is_the_likelihood_ratio(self, city):
+        plan = make_plan(AuditOptions.of(mechanisms=SAFE, everybody=True), city)
+        assert [str(one) for one in plan.attacks] == ["likelihood-ratio"]
+        assert plan.game == EverybodyGame(0.9)
+        assert plan.schemes[0].group_size == round(0.9 * city.n_users)
+        assert (plan.releases, plan.control_releases, plan.reference_size) == (100, 2, 0)
+
+    def test_attacks_that_learn_have_people_set_aside(self, city):
+        options = AuditOptions.of(
+            mechanisms="suppress(k=1)", everybody=True, attacks="knock-knock", targets=3
+        )
+        plan = make_plan(options, city)
+        aside = plan.game.rounds(*population_of(city, plan)).reference_rows
+        assert aside.size == plan.reference_size > 0
+        assert not set(plan.targets) & set(aside.tolist())
+
+    def test_a_file_says_the_same(self, tmp_path):
+        file = tmp_path / "plan.toml"
+        file.write_text('everybody = true\ninclude = 0.5\nmechanisms = "raw"\n')
+        assert read_plan_file(file) == AuditOptions.of(
+            mechanisms="raw", everybody=True, include=0.5
+        )
+
+
+def population_of(city, plan):
+    return Population.of(city), plan, plan.tasks[0]
+
+
+class TestRelease:
+    def test_all_people_by_an_audit_of_everybody(self, found, path):
+        made = wt.publish(path, SAFE, audit=found.folder)
+        assert made.release.audited.audit == found.identity
+
+    def test_nothing_else(self, found, path):
+        with pytest.raises(InputError, match="did not accept suppress"):
+            wt.publish(path, "suppress(k=1)", audit=found.folder)
+        with pytest.raises(InputError, match="audit of everybody, and this would be of 20"):
+            wt.publish(path, SAFE, group_size=20, audit=found.folder)
+
+    def test_verdicts_follow_from_the_scores(self, found, path, tmp_path):
+        """Not from what was written into a file by hand."""
+        folder = tmp_path / "copy"
+        shutil.copytree(found.folder, folder)
+        verdicts = json.loads((folder / "verdicts.json").read_text())
+        verdicts["verdicts"][0]["decision"] = "accept"
+        (folder / "verdicts.json").write_text(json.dumps(verdicts))
+        with pytest.raises(InputError, match="did not accept suppress"):
+            wt.publish(path, "suppress(k=1)", audit=folder)
+
+
+def test_trained_attacks_are_made_on_some(city):
+    result = wt.audit(
+        city,
+        mechanisms="suppress(k=1)",
+        everybody=True,
+        include=0.5,
+        attacks=["knock-knock(groups=20, validation=10)", "likelihood-ratio"],
+        targets=8,
+        releases=6,
+        seed=1,
+        workers=1,
+        what_if=False,
+    )
+    n = {one.attack: one.n_targets for one in result.findings if one.metric == "auc"}
+    assert n["likelihood-ratio"] > 100
+    assert n["knock-knock(groups=20, validation=10)"] == 8
+    assert result.trusted is not False
+
+
+def test_on_the_command_line(path, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["whosthere", "audit", str(path), *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return ended.value.code, said.out, said.err
+
+    usual = ("-M", "suppress(k=1)", "--releases", "4", "--workers", "1", "--no-what-if")
+    code, out, _ = run(*usual, "--everybody", "-o", "run")
+    assert code == 0
+    assert "each in a release with a chance of 0.9" in out
+    code, _, err = run(*usual, "--include", "0.5", "-m", "20", "-o", "other")
+    assert code == 2
+    assert "--everybody" in err
+    code, out, _ = run(*usual, "--everybody", "-o", "dry", "--dry-run")
+    assert code == 0
+    assert "all of which test everybody" in out
+
+
+@pytest.mark.slow
+def test_a_search_for_everybody(city):
+    found = wt.recommend(
+        city, everybody=True, include=0.5, families="suppress(k=?)", releases=20, seed=1, workers=1
+    )
+    assert found.candidates
+    best = found.recommended
+    if best is not None:
+        assert best.confirmed
