@@ -23,6 +23,7 @@ from whosthere.game.scoring import score_task
 from whosthere.game.target import TargetRounds
 from whosthere.privacy.guarantees import guarantee_of_tables
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.trade_off import Budget
 
 M = 40
 WORDS = {"mechanisms": "suppress(k=1)", "group_size": M, "attacks": "likelihood-ratio", "seed": 1}
@@ -374,6 +375,7 @@ class TestPlan:
         assert not ended.value.code
         assert '"game": "target(households=Clusters(' in capsys.readouterr().out
 
+    @pytest.mark.slow
     def test_recommend_takes_households_too(self, city, frame):
         found = wt.recommend(
             city, group_size=M, families="suppress(k=?)", together=frame, targets=8, releases=4,
@@ -395,15 +397,26 @@ class TestGuarantee:
         assert alone.worst.eps == 4
         assert found.pooled.mean_auc > alone.pooled.mean_auc
 
+    @pytest.mark.parametrize("n", [1, 2, 4])
+    def test_a_household_and_as_many_others_are_what_is_replaced(self, city, households, n):
+        mechanism = Mechanism.parse("discrete-laplace(eps=0.2, unit=user, max_visits=2)")
+        asked = (households.sizes[households.of] == n) & (city.visits_per_user() > 0)
+        found = guarantee_of_tables([(mechanism, city)], asked, households)
+        # Each of them has one unit: k eps for k people.
+        assert found.pooled.mean_auc == pytest.approx(Budget(0.2 * 2 * n, 0.0).auc, abs=1e-6)
+
     def test_people_alone_have_what_they_had(self, city):
         mechanism, asked = Mechanism.parse(NOISY), np.ones(city.n_users, bool)
         alone = Clusters.by(np.arange(city.n_users))
         [one, other] = (guarantee_of_tables([(mechanism, city)], asked, homes)
                         for homes in (None, alone))  # fmt: skip
         # The sharper curve is only for visits to different cells, which households need not have.
+        assert isinstance(other.worst.curve, Budget)
+        assert not isinstance(one.worst.curve, Budget)
         assert other.worst.eps >= one.worst.eps * (1 - 1e-9)
         assert other.pooled.mean_auc >= one.pooled.mean_auc
 
+    @pytest.mark.slow
     def test_no_ceiling_exceeds_it(self, city, frame):
         mechanism = "discrete-laplace(eps=0.05, unit=user, max_visits=1)"
         chosen = {"mechanisms": mechanism, "targets": 30, "releases": 20}

@@ -88,7 +88,7 @@ class Clusters:
             f"{n} people cannot be drawn as whole households (`together`): of {people.size} people "
             "who are left for it, no sizes add up to that",
             fix="Give a group size (`group_size`) that is a multiple of the usual size of a "
-            "household, or larger data",
+            "household, or leave people in households of rare sizes out of the records",
         )
 
 
