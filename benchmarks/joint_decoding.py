@@ -25,6 +25,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from whosthere.adversary.attacks import JointDecoding, KnockKnock, LikelihoodRatio
+from whosthere.adversary.attacks.joint_decoding import decode
 from whosthere.adversary.everybody import ScoresOfEverybody
 from whosthere.data.traces import Traces
 from whosthere.game.everybody import EverybodyGame, set_aside
@@ -108,7 +109,7 @@ def compared(people: Traces, mechanism: str, releases: int, targets: int) -> lis
         begun = time.perf_counter()
         joint = by_joint.said(drawn).everybody
         seconds.append(time.perf_counter() - begun)
-        decoded.append(JointDecoding().decode(drawn.publication.releases, [everybody]))
+        decoded.append(decode(drawn.publication.releases, [everybody]))
         scores = by_ratio.said(drawn).everybody, joint, rounds.optimum_of_everybody(drawn)
         found.append([measured(one, label) for one in scores])
         said = by_knock.answers(drawn)
@@ -133,9 +134,7 @@ def knowing(people: Traces, mechanism: str, releases: int, targets: int) -> list
             for one in range(parts):
                 before = np.where(inside, SURE, -SURE)
                 before[part == one] = np.log(GAME.include / (1 - GAME.include))
-                known = JointDecoding().decode(
-                    drawn.publication.releases, [everybody], log_odds=before
-                )
+                known = decode(drawn.publication.releases, [everybody], log_odds=before)
                 score[part == one] = known.score[part == one]
             each.append(measured(score[asked], inside[asked]))
         each.append(measured(rounds.optimum_of_everybody(drawn), inside[asked]))

@@ -214,7 +214,8 @@ def attack(release: wt.Release, traces: wt.Traces) -> wt.attacks.Answer:
         print(chance, answer.posterior(prior=0.5))
     scores: wt.results.ScoresOfEverybody = wt.attack(release, everybody=traces, prior=0.1)
     scores.save("scores.csv", with_ids=True)
-    print(scores.found([0.01])[0].people, scores.chances[0], scores.to_frame()["score"])
+    at: wt.results.FoundAt = scores.found([0.01])[0]
+    print(at.people, scores.chances[0], scores.to_frame()["score"])
     kind: wt.attacks.Value = wt.attacks.WHOLE
     print(kind.words)
     checked: wt.results.TableCheck = wt.check(release, visits="8-12")

@@ -180,7 +180,9 @@ def values(city, traces, result, recommendation):
         "block": Block(mechanisms="raw", group_size=M),
         "options": wt.AuditOptions.of(mechanisms="raw", group_size=M),
         "answer": wt.attack(made.release, known),
-        "scores of everybody": wt.attack(made.release, everybody=traces),
+        "scores of everybody": (everybody := wt.attack(made.release, everybody=traces)),
+        "found people": everybody.found(),
+        "found at": everybody.found()[0],
     }
     for name, kind in CLASSIFIERS.kinds.items():
         found[f"classifier {name}"] = kind.make()
@@ -309,6 +311,7 @@ def evil_values(city, traces, result, recommendation):
         "utility": wt.utility(made.release.counts, made.truth),
         "epochs": traces.epochs,
         "policy": wt.Policy(EVIL, {"auc": 0.6}),
+        "scores of everybody": wt.results.ScoresOfEverybody(EVIL, 2, 0.5, (EVIL,), np.array([0.5])),
         "verdict": verdict,
         "result": replace(result, verdicts=(verdict,), findings=(finding,)),
         "recommendation": replace(recommendation, candidates=(candidate,), best=(candidate,)),

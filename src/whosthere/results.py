@@ -1,6 +1,9 @@
 """What functions return, and what that holds."""
 
-from whosthere.adversary.everybody import ScoresOfEverybody as ScoresOfEverybody
+from whosthere.adversary.everybody import (
+    FoundAt as FoundAt,
+    ScoresOfEverybody as ScoresOfEverybody,
+)
 from whosthere.auditing.follow_up import MeanOverTargets as MeanOverTargets, WhatIf as WhatIf
 from whosthere.auditing.policy import Floor as Floor, Limit as Limit
 from whosthere.auditing.release_check import Exposed as Exposed, ReleaseCheck as ReleaseCheck

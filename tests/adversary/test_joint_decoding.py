@@ -17,6 +17,7 @@ from whosthere.adversary.attacks import (
     NotApplicableError,
 )
 from whosthere.adversary.attacks.base import View
+from whosthere.adversary.attacks.joint_decoding import decode
 from whosthere.adversary.knowledge import KnownRegions, KnownVisits
 from whosthere.data.traces import Group, Traces
 from whosthere.errors import InputError
@@ -91,7 +92,7 @@ def log_chance(release, people, rows):
 def test_messages_are_exact_where_nobody_meets_twice(traces, mechanism, group):
     people = traces_of(CHAIN, traces)
     release = publish(people, mechanism=mechanism, group=group, seed=3).release
-    found = JointDecoding().decode([release], [people])
+    found = decode([release], [people])
     expected = enumerated([release], [people], release.group_size / people.n_users)
     certain = np.abs(expected) > 10
     assert found.score[~certain] == pytest.approx(expected[~certain], abs=0.02)
@@ -235,7 +236,7 @@ def test_tables_are_decoded_together(traces):
         publish(people, mechanism=mechanism, group=(0, 1, 3), seed=2).release
         for people, mechanism in zip((first, second), mechanisms, strict=True)
     ]
-    found = JointDecoding().decode(releases, [first, second])
+    found = decode(releases, [first, second])
     expected = enumerated(releases, [first, second], 3 / 5)
     assert found.is_at_rest
     assert found.score == pytest.approx(expected, abs=0.02)
@@ -280,7 +281,7 @@ def test_what_it_cannot_decode_is_refused(traces):
 def test_messages_that_are_not_at_rest_are_said_to_be_so(traces, monkeypatch):
     release = publish(traces, mechanism="suppress(k=1)", group_size=15, seed=1).release
     monkeypatch.setattr("whosthere.adversary.attacks.joint_decoding._MOST_ROUNDS", 2)
-    found = JointDecoding().decode([release], [traces])
+    found = decode([release], [traces])
     assert (found.rounds, found.is_at_rest) == (2, False)
     assert found.change > 0.02
 
@@ -296,7 +297,7 @@ def test_whoever_is_told_of_all_others_reaches_the_ceiling(traces, mechanism):
     for row in range(0, traces.n_users, 3):
         told = np.where(inside, 60.0, -60.0)
         told[row] = 0.0
-        score = JointDecoding().decode([made.release], [traces], log_odds=told).score[row]
+        score = decode([made.release], [traces], log_odds=told).score[row]
         if np.abs(best[row]) < 12:
             assert score == pytest.approx(best[row], abs=1e-6)
         else:

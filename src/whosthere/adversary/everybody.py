@@ -32,7 +32,7 @@ FALSE_ALARMS = (0.01, 0.001)
 """The shares of false alarms at which people are counted who are found."""
 
 
-class Found(NamedTuple):
+class FoundAt(NamedTuple):
     """How many are called in at a share of false alarms among those who are out.
 
     `right` is the share of them who are in, and `share` that of all who are in who are called so.
@@ -84,7 +84,7 @@ class ScoresOfEverybody(Shown):
         ids = pl.Series("user", self.users, dtype=pl.String)
         return frame.insert_column(1, ids) if with_ids else frame
 
-    def found(self, false_alarms: Iterable[float] = FALSE_ALARMS) -> list[Found]:
+    def found(self, false_alarms: Iterable[float] = FALSE_ALARMS) -> list[FoundAt]:
         """Return how many are found at some shares of false alarms."""
         order = np.argsort(-self.scores, kind="stable")
         chances, scores = self.chances[order], self.scores[order]
@@ -95,10 +95,10 @@ class ScoresOfEverybody(Shown):
         for most in false_alarms:
             i = int(np.searchsorted(false, most * false[-1], side="right")) - 1
             if i < 0 or ends[i] < LEAST_PEOPLE:
-                each.append(Found(most, None, None, None))
+                each.append(FoundAt(most, None, None, None))
                 continue
             n = int(ends[i])
-            each.append(Found(most, n, float(right[i] / n), float(right[i] / right[-1])))
+            each.append(FoundAt(most, n, float(right[i] / n), float(right[i] / right[-1])))
         return each
 
     def save(

@@ -98,11 +98,7 @@ class JointDecoding(AttackOnTables, AttackOnEverybody):
         super().check(facts, knowledge, auxiliary)
         if not knowledge.certain.size:
             raise NotApplicableError(f"{self.name} needs visits of the target, and not only places")
-        self._check_once(facts)
-
-    def _check_once(self, facts: Facts) -> None:
-        if facts.most_added > 1:
-            raise NotApplicableError(f"{self.name} knows tables in which everybody counts once")
+        _check_once(facts)
 
     def fit_views(
         self,
@@ -117,25 +113,6 @@ class JointDecoding(AttackOnTables, AttackOnEverybody):
             parts.append(Visitors.of(one.facts, np.append(everybody.cells, own), visits))
         return _Decoder(tuple(one.facts for one in views), tuple(parts))
 
-    def decode(
-        self,
-        releases: Sequence[Release],
-        everybody: Sequence[Traces],
-        *,
-        log_odds: Floats | None = None,
-    ) -> Decoded:
-        """Find out who is in a publication, among all who may be.
-
-        They are given over the cells of each of its tables. `log_odds` are those of being in
-        before the publication is seen, shape (n_users,), by default those of m among all.
-        """
-        parts = []
-        for release, people in zip(releases, everybody, strict=True):
-            check_people(release, people)
-            self._check_once(release.facts)
-            parts.append(Visitors.of(release.facts, people.cells, people.visits_per_user()))
-        return decoded(parts, releases, log_odds)
-
     def score_everybody(
         self, release: Release, people: Traces, auxiliary: Auxiliary | None = None
     ) -> Floats:
@@ -147,7 +124,7 @@ class JointDecoding(AttackOnTables, AttackOnEverybody):
         self, releases: Sequence[Release], people: Sequence[Traces], auxiliary: Sequence[Auxiliary]
     ) -> Floats:
         everybody = [cast("Traces", one.everybody) for one in auxiliary]
-        score = self.decode(releases, everybody).score
+        score = decode(releases, everybody).score
         return score if people[0].users == everybody[0].users else score[_rows(people, everybody)]
 
 
@@ -162,6 +139,27 @@ def _rows(people: Sequence[Traces], everybody: Sequence[Traces]) -> Ints64:
     return rows
 
 
+def decode(
+    releases: Sequence[Release], everybody: Sequence[Traces], log_odds: Floats | None = None
+) -> Decoded:
+    """Find out who is in a publication, among all who may be.
+
+    They are given over the cells of each of its tables. `log_odds` are those of being in before the
+    publication is seen, shape (n_users,), by default those of m among all.
+    """
+    parts = []
+    for release, people in zip(releases, everybody, strict=True):
+        check_people(release, people)
+        _check_once(release.facts)
+        parts.append(Visitors.of(release.facts, people.cells, people.visits_per_user()))
+    return _decoded(parts, releases, log_odds)
+
+
+def _check_once(facts: Facts) -> None:
+    if facts.most_added > 1:
+        raise NotApplicableError("joint-decoding knows tables in which everybody counts once")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class _Decoder(FittedAttack):
     facts: tuple[Facts, ...]
@@ -173,7 +171,7 @@ class _Decoder(FittedAttack):
     def score_tables(self, releases: Sequence[Release]) -> LikelihoodAnswer:
         for release, facts in zip(releases, self.facts, strict=True):
             check_same_facts(release, facts)
-        return LikelihoodAnswer(decoded(self.parts, releases).score[-1], 0.0)
+        return LikelihoodAnswer(_decoded(self.parts, releases).score[-1], 0.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -202,7 +200,7 @@ class Visitors:
         return cls(visits.size, cells, starts, person[order], counted[order])
 
 
-def decoded(
+def _decoded(
     parts: Sequence[Visitors], releases: Sequence[Release], log_odds: Floats | None = None
 ) -> Decoded:
     """Find out who is in a publication, by messages between people and the cells of all tables."""
