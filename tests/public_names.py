@@ -220,6 +220,10 @@ def attack(release: wt.Release, traces: wt.Traces) -> wt.attacks.Answer:
     print(kind.words)
     checked: wt.results.TableCheck = wt.check(release, visits="8-12")
     print([one.estimate for one in checked.findings])
+    judged: wt.results.ReleaseCheck = wt.check(release, traces=traces, group=[1, 2, 3])
+    exposed: tuple[wt.results.Exposed, ...] = judged.exposed
+    print(judged.verdict.decision, exposed[0].people, judged.people.height)
+    judged.save_people(Path("people.csv"))
     return wt.attack(release, traces.trace(0), wt.attacks.Attack.parse("knock-knock"))
 
 

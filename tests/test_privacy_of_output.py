@@ -24,6 +24,7 @@ from whosthere.attacks import (
 )
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.auditing.planning import make_plan
+from whosthere.auditing.release_check import Exposed
 from whosthere.auditing.series import Series
 from whosthere.auditing.verdict import Verdict
 from whosthere.game.rounds import Population
@@ -56,7 +57,15 @@ BASES = {
     "ArrowFrame",
     # Numbers of mechanisms, and sums over many people.
     *("Alphabet", "Span", "Member", "Guarantee", "GameGuarantee", "Randomness", "TradeOff"),
-    *("Audited", "Imported", "Ledger", "Entry", "FriendEntry", "MeanOverTargets", "Band"),
+    *(
+        "Audited",
+        "Imported",
+        "Ledger",
+        "Entry",
+        "FriendEntry",
+        "MeanOverTargets",
+        "Band",
+    ),
     *("StudyResult", "Description", "Judgement", "Status"),
 }
 
@@ -96,7 +105,13 @@ def recommendation(traces):
 
 
 @pytest.fixture(scope="module")
-def values(city, traces, result, recommendation):
+def checked_release(traces):
+    release = wt.publish(traces, "suppress(k=1)", seed=1).release
+    return wt.check(release, traces=traces, releases=20, what_if=False)
+
+
+@pytest.fixture(scope="module")
+def values(city, traces, result, recommendation, checked_release):
     """Everything that a user may have at hand, by name."""
     target = int(np.argmax(traces.visits_per_user()))
     made = wt.publish(traces, "suppress(k=1)", group_size=M, seed=1)
@@ -138,6 +153,8 @@ def values(city, traces, result, recommendation):
         "coarsening": (coarser := Coarsening("epochs=2h", Layout(epochs=2))),
         "layout": coarser.layout,
         "checked table": wt.check(made.release, visits=2),
+        "checked release": checked_release,
+        "exposed": checked_release.exposed[0],
         "presets": dict(PRESETS),
         "known visits": known,
         "known regions": KnownRegions((3, 5)),
@@ -292,7 +309,7 @@ class _Evil(Suppress):
 
 
 @pytest.fixture(scope="module")
-def evil_values(city, traces, result, recommendation):
+def evil_values(city, traces, result, recommendation, checked_release):
     """Values whose texts hold a script: in a region's id, a mechanism, a name, a reason."""
     regions = wt.Regions([f"{EVIL}{i}" for i in range(len(traces.regions))])
     evil = replace(traces, regions=regions)
@@ -313,6 +330,9 @@ def evil_values(city, traces, result, recommendation):
         "policy": wt.Policy(EVIL, {"auc": 0.6}),
         "scores of everybody": wt.results.ScoresOfEverybody(EVIL, 2, 0.5, (EVIL,), np.array([0.5])),
         "verdict": verdict,
+        "checked release": replace(
+            checked_release, verdict=verdict, exposed=(Exposed(EVIL, 5, 0, 5, 1.0, 0.1),)
+        ),
         "result": replace(result, verdicts=(verdict,), findings=(finding,)),
         "recommendation": replace(recommendation, candidates=(candidate,), best=(candidate,)),
         "recommended": replace(

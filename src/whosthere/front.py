@@ -29,7 +29,7 @@ from whosthere.auditing.plan_file import chosen_options
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.records import traces_file, what_was_read
-from whosthere.auditing.release_check import DEFAULT_TABLES, ReleaseCheck, check_release
+from whosthere.auditing.release_check import ReleaseCheck, check_release
 from whosthere.auditing.result import AuditResult
 from whosthere.auditing.run import AuditFailedError, prepare_audit
 from whosthere.auditing.work import LocalProcesses, chosen_workers
@@ -605,7 +605,7 @@ def check(
     group: ArrayLike | AnyPath | None = None,
     tables: str | Sequence[str] = (),
     attacks: Attack | str | Sequence[Attack | str] = ...,
-    releases: int = ...,
+    releases: int | None = None,
     policy: PolicyLike = None,
     what_if: bool = True,
     group_size: int | None = None,
@@ -622,7 +622,7 @@ def check(
     group: ArrayLike | AnyPath | None = None,
     tables: str | Sequence[str] = (),
     attacks: Attack | str | Sequence[Attack | str] = STRONGEST,
-    releases: int = DEFAULT_TABLES,
+    releases: int | None = None,
     policy: PolicyLike = None,
     what_if: bool = True,
     group_size: int | None = None,
@@ -653,7 +653,7 @@ def check(
     attacks
         With traces: who attacks, of those that score everybody at once.
     releases
-        With traces: how many tables are made anew, each without other people.
+        With traces: how many tables are made anew, each without other people; 50 by default.
     policy, what_if
         With traces: as for `audit`; whether to try coarser tables.
     group_size

@@ -1,6 +1,7 @@
 """Audits of everybody: the same folder, seeds, workers and verdicts as for groups."""
 
 import json
+import shutil
 
 import numpy as np
 import polars as pl
@@ -8,8 +9,8 @@ import pytest
 
 import whosthere as wt
 from whosthere.auditing.options import AuditOptions
-from whosthere.auditing.planning import make_plan
 from whosthere.auditing.plan_file import read_plan_file
+from whosthere.auditing.planning import make_plan
 from whosthere.auditing.risk import TABLES
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.work import LocalProcesses
@@ -156,7 +157,8 @@ class TestTheEngine:
         result = other.run(what_if=False, leaks=False)
         same(scores(found), scores(result))
         attacks = ["likelihood-ratio", "likelihood-ratio(rates=rank-one)"]
-        more = prepare_audit(path, AuditOptions.of(**(WORDS | {"attacks": attacks})), tmp_path / "run", extend=True)
+        options = AuditOptions.of(**(WORDS | {"attacks": attacks}))
+        more = prepare_audit(path, options, tmp_path / "run", extend=True)
         result = more.run(what_if=False, leaks=False)
         for name, table in scores(found).items():
             assert scores(result)[name].select(table.columns).equals(table)
@@ -170,10 +172,6 @@ class TestTheEngine:
         assert found.what_if
         assert {one.setting for one in found.what_if} == {found.verdicts[0].setting}
         assert found.leaks.filter(axis="region")["leak"].fill_null(0).sum() > 0
-
-
-def AuditOptions.of(**(WORDS | {"attacks": attacks})):
-    return AuditOptions.of(**(WORDS | {"attacks": attacks}))
 
 
 class TestFaults:

@@ -2,13 +2,15 @@
 
 import json
 import stat
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 import pytest
 
 import whosthere as wt
+from whosthere.adversary.attacks.base import AttackOnEverybody
 from whosthere.data.traces import Traces
 
 SPEC, K, PLANTED = "suppress(k=5)", 5, (600, 601, 602)
@@ -200,7 +202,7 @@ def test_tables_that_are_published_together_find_more_people(planted):
         ({"attacks": "likelihood-ratio-reference"}, "cannot score everybody"),
         ({"releases": 19}, "19 tables cannot be made anew"),
         ({"releases": 604}, "as many as there are people"),
-        ({"releases": "x"}, "number of tables"),
+        ({"releases": "x"}, "releases"),
         ({"policy": {"auc": 0.6}}, "limits nothing that one release"),
         ({"visits": 10}, "`visits`"),
         ({"group": [1, 1]}, "twice"),
@@ -226,6 +228,31 @@ def test_a_release_of_very_few_is_refused(crowd):
     few = crowd.select(np.arange(19))
     with pytest.raises(wt.InputError, match="as many as there are people"):
         check(publish(few, "raw"), few)
+
+
+@dataclass(frozen=True)
+class Busy(AttackOnEverybody):
+    """Score people by the sum of published counts where they were."""
+
+    name: ClassVar[str] = "busy"
+    summary: ClassVar[str] = "sums"
+
+    def fit(self, facts, knowledge, auxiliary, *, seed):
+        raise NotImplementedError
+
+    def score_everybody(self, release, people, auxiliary=None):
+        return people.sums(release.values.reshape(-1).astype(float), np.arange(people.n_users))
+
+
+def test_any_attack_on_everybody_is_tried_and_only_the_strongest_one_can_accept(planted):
+    release = publish(planted, SPEC)
+    alone = check(release, planted, attacks=Busy(), policy={"pooled_auc": 1.0})
+    assert alone.verdict.decision == "cannot tell"
+    assert alone.verdict.reasons == ("It was not attacked by likelihood-ratio.",)
+    both = check(release, planted, attacks=[Busy(), "likelihood-ratio"], policy={"pooled_auc": 1})
+    assert both.verdict.decision == "accept"
+    assert [one.attack for one in both.exposed] == ["busy", "likelihood-ratio"]
+    assert set(both.people["attack"]) <= {"busy", "likelihood-ratio"}
 
 
 def test_other_people_are_refused_by_the_number_of_cells(crowd, planted):

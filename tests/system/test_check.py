@@ -1,8 +1,11 @@
 """`whosthere check`: a table from the web, read with the options of `import`."""
 
 import json
+import stat
 
 import pytest
+
+import whosthere as wt
 
 
 @pytest.fixture
@@ -58,3 +61,83 @@ def test_what_cannot_be_checked_is_said_in_one_message(whosthere, table, options
     assert code == 2
     assert said in err
     assert "Traceback" not in err
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Make traces of 300 people, a release of all of them, and another program's table of it."""
+    folder = tmp_path_factory.mktemp("made")
+    traces = wt.simulate("milan-like", seed=7, users=300, regions=16, days=2).traces()
+    traces.save(folder / "traces.parquet")
+    release = wt.publish(traces, "suppress(k=1)", seed=1).release
+    release.save(folder / "release.parquet")
+    release.to_frame().write_csv(folder / "counts.csv")
+    (folder / "policy.toml").write_text("[limits]\ntpr_at_fpr_1pct = 1.0\n")
+    return folder
+
+
+QUICK = ("--releases", "20", "--no-what-if")
+
+
+def test_with_traces_it_is_a_verdict_on_this_very_table(whosthere, made, tmp_path):
+    given = (made / "release.parquet", made / "traces.parquet", *QUICK)
+    page, people = tmp_path / "c.html", tmp_path / "people.csv"
+    code, out, err = whosthere(
+        "check", *given, "-o", page, "--people", people, "--fail-on", "reject", "--json"
+    )
+    assert code == 3, err
+    said = json.loads(out)
+    assert said["verdict"]["decision"] == "reject"
+    assert said["exposed"][0]["attack"] == "likelihood-ratio"
+    assert "Who would be found in this release?" in page.read_text()
+    assert people.read_text().startswith("row,attack,score,without,chance,again\n")
+    assert stat.S_IMODE(people.stat().st_mode) == 0o600
+    code, out, err = whosthere("check", *given, "--policy", made / "policy.toml")
+    assert code == 0, err
+    assert "ACCEPT" in out
+    assert "people found" in out
+    code, out, err = whosthere("check", *given, "--people", people, "--with-ids", "--force")
+    assert code == 0, err
+    assert people.read_text().startswith("row,user,attack,")
+    assert "user" not in out
+
+
+def test_another_programs_table_is_checked_by_the_same_people(whosthere, made):
+    codes = [
+        whosthere("check", *given, *QUICK, "--json")[1]
+        for given in (
+            (made / "release.parquet", made / "traces.parquet"),
+            (made / "counts.csv", made / "traces.parquet", "-M", "suppress(k=1)"),
+        )
+    ]
+    one, other = map(json.loads, codes)
+    assert one["exposed"] == other["exposed"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("release.parquet", "--people", "p.csv"), "--people needs the traces"),
+        (("release.parquet", "--fail-on", "reject"), "--fail-on needs the traces"),
+        (("release.parquet", "release.parquet"), "is a release, and no traces"),
+        (("release.parquet", "traces.parquet", "--visits", "3"), "--visits is for a table without"),
+        (("release.parquet", "traces.parquet", "--with-ids"), "(--people)"),
+        (("release.parquet", "traces.parquet", "--fail-on", "x"), "--fail-on 'x' is not known"),
+        (("release.parquet", "traces.parquet", "--group", "no.txt"), "no.txt: does not exist"),
+        (("release.parquet", "traces.parquet", "--releases", "500"), "(--releases)"),
+        (("release.parquet", "traces.parquet", "--attack", "knock-knock"), "knock-knock cannot"),
+        (("release.parquet", "traces.parquet", "-o", "p.txt"), ".html"),
+        (("release.parquet", "traces.parquet", "--people", "traces.parquet", "--force"), "input"),
+        (("counts.csv", "traces.parquet"), "suppress(k=1)"),
+        (("traces.parquet", "traces.parquet", "-M", "raw"), "traces.parquet"),
+    ],
+)
+def test_what_cannot_be_checked_with_traces_is_refused(whosthere, made, monkeypatch, given, said):
+    monkeypatch.chdir(made)
+    before = sorted(made.iterdir())
+    code, out, err = whosthere("check", *given)
+    assert code == 2
+    assert said in err
+    assert err.count("error:") == 1
+    assert out == ""
+    assert sorted(made.iterdir()) == before

@@ -61,7 +61,8 @@ AT = "tpr_at_fpr_1pct"
 """Who is found is said at this rate of false alarms."""
 POOLED = "pooled_auc"
 """How well people are told apart by one threshold for all, whichever it is."""
-DEFAULT_TABLES = 50
+# Tables that are made anew where nobody says how many.
+_TABLES = 50
 # What coarser publications join, and how many times the least count is withheld as well.
 _TIMES = (2, 4)
 
@@ -106,9 +107,9 @@ class ReleaseCheck:
     leaks: pl.DataFrame
     """Where and when people are found, with the columns `whosthere.game.leaks.LEAKS`."""
     people: pl.DataFrame
-    """Who is found, by row of the traces, for the publisher alone: `attack`, `score`; the mean
-    score on tables `without` that person; the `chance` of such a score for somebody who is not in;
-    and in which share of other tables made in the same way the person is found `again`."""
+    """Who is found, by row of the traces, for the publisher alone: `attack`, `score`; the score on
+    the table `without` that person; the `chance` of such a score for somebody who is not in; and in
+    which share of other tables made in the same way the person is found `again`."""
     notes: tuple[str, ...] = ()
 
     def save_people(
@@ -177,16 +178,17 @@ def check_release(
     tables: Sequence[str] = (),
     attacks: Sequence[Attack | str] = (STRONGEST,),
     policy: Policy,
-    releases: int = DEFAULT_TABLES,
+    releases: int | None = None,
     what_if: bool = True,
     seed: int = 0,
     on_progress: Move,
 ) -> ReleaseCheck:
     """Judge tables of the same people, given these; arguments are as for `whosthere.check`."""
     chosen, rows = attacks_of(attacks), _rows_in(everybody, group)
-    if not FEWEST_TABLES <= whole(releases, "the number of tables") <= rows.size:
+    n_tables = min(_TABLES, rows.size) if releases is None else whole(releases, "`releases`")
+    if not FEWEST_TABLES <= n_tables <= rows.size:
         raise InputError(
-            f"{releases} tables cannot be made anew, each without other people (`releases`)",
+            f"{n_tables} tables cannot be made anew, each without other people (`releases`)",
             fix=f"Give {FEWEST_TABLES} or more, and at most as many as there are people",
         )
     read = [
@@ -197,12 +199,14 @@ def check_release(
     counted.refuse_others(published, check_seed(seed))
     judge = _Judge(policy, tuple(map(str, chosen)))
 
-    def scored(of: Counted, at_hand: Sequence[Release] | None, what: str) -> list[Scored]:
+    def scored(
+        of: Counted, at_hand: Sequence[Release] | None, n_tables: int, what: str
+    ) -> list[Scored]:
         return score(
-            of, chosen, at_hand, n_tables=releases, seed=seed, on_progress=on_progress, what=what
+            of, chosen, at_hand, n_tables=n_tables, seed=seed, on_progress=on_progress, what=what
         )
 
-    here = scored(counted, published, "tables without people")
+    here = scored(counted, published, n_tables, "tables without people")
     found = [one.found(RATES[AT], (TAIL, TAIL)) for one in here]
     each = list(zip(judge.attacks, here, found, strict=True))
     setting = str(Scheme(counted.tables, rows.size))
@@ -211,12 +215,11 @@ def check_release(
     coarser, of_coarser = [], []
     others = coarser_ones(counted, published) if what_if and verdict.decision != "accept" else ()
     for i, (name, other, layout) in enumerate(others, 1):
-        of_coarser += judge.findings(
-            name, scored(other, None, f"tables of coarser publication {i}")
-        )
-        again = other.published(other.rows, seed, "kept").releases
-        mine = [one for one in of_coarser if one.setting == name]
-        coarser.append(judge.verdict(name, other, mine, _left(counted, again, layout)))
+        scores = scored(other, None, FEWEST_TABLES, f"tables of coarser publication {i}")
+        left = _left(counted, other.published(rows, seed, "kept").releases, layout)
+        own = judge.findings(name, scores)
+        coarser.append(judge.verdict(name, other, own, left))
+        of_coarser += own
     return ReleaseCheck(
         tuple(published),
         policy,
@@ -224,7 +227,7 @@ def check_release(
         tuple(_exposed(name, one, at, rows.size) for name, one, at in each),
         tuple(coarser),
         (*findings, *of_coarser),
-        leaks_in(counted, published, n_tables=releases, seed=seed),
+        leaks_in(counted, published, n_tables=FEWEST_TABLES, seed=seed),
         pl.concat(_who(name, one, at, rows) for name, one, at in each),
         tuple(note for one in read for note in one.notes),
     )

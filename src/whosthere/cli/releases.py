@@ -275,7 +275,7 @@ def check(
     """
     from whosthere import front
     from whosthere.auditing.policy import Policy
-    from whosthere.auditing.release_check import DEFAULT_TABLES, check_release
+    from whosthere.auditing.release_check import check_release
     from whosthere.cli.audit import FAILS_ON, traces_of
     from whosthere.data.files import refuse_existing
     from whosthere.data.traces import Traces
@@ -330,7 +330,7 @@ def check(
             tables=tables,
             attacks=attacks or (STRONGEST,),
             policy=judged_by,
-            releases=DEFAULT_TABLES if releases is None else releases,
+            releases=releases,
             what_if=what_if,
             seed=seed,
             on_progress=move,
