@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "everybody_scale.py"
-SMALL = ("--people=800", "--include=0.5", "--regions=40", "--releases=20", "--kill-at=2", "--compare")
+SMALL = (
+    "--people=800",
+    "--include=0.5",
+    "--regions=40",
+    "--releases=20",
+    "--kill-at=2",
+    "--compare",
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 
