@@ -3,14 +3,17 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from whosthere.adversary.attacks import Answer, Attack, FittedAttack
+from whosthere.adversary.attacks.base import AttackOnEverybody
 from whosthere.auditing import estimate
 from whosthere.auditing.estimate import Cost, estimate_cost
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.auditing.planning import make_plan
 from whosthere.game.rounds import Population
+from whosthere.game.scoring import score_task
 
 
 class Clock:
@@ -153,3 +156,38 @@ def test_on_a_busy_machine_work_takes_longer(traces, clock, monkeypatch):
 
     monkeypatch.setattr(Slow, "fit", waiting)
     assert seconds(plan, traces) == pytest.approx(4 * alone)
+
+
+@dataclass(frozen=True)
+class SlowOnEverybody(Slow, AttackOnEverybody):
+    """Takes its time for all people together."""
+
+    def score_everybody(self, release, people, auxiliary=None):
+        self.clock.now += self.to_score
+        return np.zeros(people.n_users)
+
+
+def test_releases_of_everybody_are_counted_and_what_their_scores_take(traces):
+    options = {"everybody": True, "include": 0.5, "targets": 2, "control_releases": 2}
+    attack = SlowOnEverybody(0.0, 0.01)
+    plans = [
+        make_plan(AuditOptions.of(mechanisms="raw", attacks=attack, releases=n, **options), traces)
+        for n in (12, 120)
+    ]
+    costs = [estimate_cost(plan, Population.of(traces), plan.tasks) for plan in plans]
+    # Blocks of five, five and two releases, and one of two controls.
+    assert len(plans[0].tasks) == 4
+    assert [cost.seconds for cost in costs] == pytest.approx([0.01 * (12 + 2), 0.01 * (120 + 2)])
+    asked = int((traces.visits_per_user() > 0).sum())
+    # Of each round and person two scores are kept.
+    scored = score_task(Population.of(traces), plans[0], plans[0].tasks[0]).everybody
+    assert scored.estimated_size() == pytest.approx(5 * asked * 17, rel=0.05)
+    more = costs[1].bytes_to_measure - costs[1].bytes_per_worker
+    more -= costs[0].bytes_to_measure - costs[0].bytes_per_worker
+    assert more == 3 * 5 * (120 - 12) * asked
+
+
+def test_memory_to_measure_is_told_where_it_is_more():
+    assert Cost(1.0, 2 * 10**9, 10**9).memory == "2.0 GB of memory each"
+    assert Cost(1.0, 10**9, 3 * 10**9).memory == "1.0 GB of memory each, 3.0 GB to measure"
+    assert Cost(1.0, 0).memory == "some of memory each"

@@ -193,7 +193,8 @@ def _views(
             past=[PastRelease(blank, target_in=i % 2 == 0) for i in range(plan.past_releases)],
             example=blank,
             example_in=blank,
-            others=traces.select(np.arange(m - 1)),
+            # Of a million people, a copy takes longer than all else that is checked.
+            others=traces.select(np.arange(m - 1)) if _users_of("others", plan.attacks) else None,
             everybody=traces,
             older=blank,
         )
