@@ -69,15 +69,17 @@ def measure(
     """Score everybody in some draws of a table."""
     asked = traces.visits_per_user() >= least
     people, chosen = table.layout(traces), cast("LikelihoodRatio", Attack.parse(attack))
+    who = np.flatnonzero(asked)
+    scored = people.select(who)
     found: list[tuple[np.ndarray, np.ndarray]] = []
     for draw in range(draws):
         # The same people throughout, whatever is done to their counts and for how long.
         rows = generator(seed, "group", m, draw).choice(people.n_users, m, replace=False)
         rng = generator(seed, "noise", table.mechanism.content, m, draw)
         made = publish_table(Group(people, rows), table.mechanism, bounding=rng, noise=rng)
-        scores = chosen.score_everybody(made.release, people).clip(-CUT, CUT)
-        is_in = np.isin(np.arange(people.n_users), rows)
-        found.append((scores[asked & is_in], scores[asked & ~is_in]))
+        scores = chosen.score_everybody(made.release, scored).clip(-CUT, CUT)
+        is_in = np.isin(who, rows)
+        found.append((scores[is_in], scores[~is_in]))
     auc, tpr = risk(*(np.concatenate(part) for part in zip(*found, strict=True)))
     by_draw = np.array([risk(*one) for one in found])
     errors = by_draw.std(axis=0, ddof=1) / np.sqrt(draws)
