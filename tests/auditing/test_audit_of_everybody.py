@@ -11,6 +11,8 @@ import whosthere as wt
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.plan_file import read_plan_file
 from whosthere.auditing.planning import make_plan
+from whosthere.auditing.policy import Policy
+from whosthere.auditing.prospects import prospects
 from whosthere.auditing.risk import TABLES
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.work import LocalProcesses
@@ -339,3 +341,15 @@ def test_a_search_for_everybody(city):
     best = found.recommended
     if best is not None:
         assert best.confirmed
+
+
+def test_what_a_plan_can_decide_is_said_beforehand(city):
+    def said(releases):
+        options = AuditOptions.of(**(WORDS | {"mechanisms": SAFE, "releases": releases}))
+        plan = make_plan(options, city)
+        return prospects(plan, plan.settings[0], Policy.default())
+
+    assert str(said(40)) == "can accept and reject"
+    few = said(2)
+    assert few.accept == 0
+    assert few.why_not

@@ -17,9 +17,12 @@ import polars as pl
 from whosthere.auditing.judging import judge
 from whosthere.auditing.reasons import SHARES
 from whosthere.display import counted
-from whosthere.inference.looks import FIRST_LOOK, Look
+from whosthere.game.everybody import EverybodyGame
+from whosthere.inference.everybody import everybody_findings
+from whosthere.inference.looks import FIRST_LOOK, Errors, Look
 from whosthere.inference.measure import measure
 from whosthere.inference.metrics import least_people
+from whosthere.inference.panel import Panel
 from whosthere.inference.vocabulary import METRICS, RATES, STRONGEST
 
 if TYPE_CHECKING:
@@ -29,7 +32,10 @@ if TYPE_CHECKING:
     from whosthere.arrays import Bools, Floats
     from whosthere.auditing.policy import Policy
     from whosthere.game.plan import Plan, Setting
+    from whosthere.inference.finding import Finding
 
+MOST_REHEARSED = 2000
+"""Of so many people and more, intervals are about the same: the releases decide."""
 # How far scores with the target are from those without, in deviations. An attack that is never
 # wrong is not the clearest case: a sample in which all are alike may have missed those who differ.
 _STRENGTHS = {"accept": (0.0,), "reject": (1.0, 2.0, 3.0, 4.0)}
@@ -66,25 +72,41 @@ def prospects(
     attacks = [one for one in plan.attacks_in(setting) if not one.is_study_only]
     if not attacks:
         return Prospects(0.0, 0.0, ("All attacks are for study only. Add likelihood-ratio.",))
-    n_targets = len(plan.targets)
+    n_targets = _n_asked(plan)
+    chance = plan.game.include if isinstance(plan.game, EverybodyGame) else None
     releases = [plan.releases_by(attack) for attack in attacks]
     why_not = obstacles(plan, attacks, policy, look=look, has_law=setting.scheme.has_law)
-    sample = policy, len(attacks), n_targets
-    accept = 0.0 if why_not else _how_often("accept", *sample, min(releases), look=look)
+    sample = policy, len(attacks), min(n_targets, MOST_REHEARSED) if chance else n_targets
+    accept = (
+        0.0 if why_not else _how_often("accept", *sample, min(releases), include=chance, look=look)
+    )
     reject = 0.0
     if plan.control_releases:
-        reject = _how_often("reject", *sample, max(releases), look=look)
+        reject = _how_often("reject", *sample, max(releases), include=chance, look=look)
     if accept <= _MOSTLY and not why_not:
         why_not.append(
             f"{_sample(n_targets, min(releases))}: even if nobody is found, some interval "
-            "probably reaches above its limit. Give more targets."
+            f"probably reaches above its limit. Give more {'releases' if chance else 'targets'}."
         )
     if reject <= _MOSTLY and plan.control_releases:
         why_not.append(
             f"{_sample(n_targets, max(releases))}: even if people are found, an interval hardly "
-            "ever lies above its limit. Give more targets."
+            f"ever lies above its limit. Give more {'releases' if chance else 'targets'}."
         )
     return Prospects(accept, reject, tuple(why_not))
+
+
+def _n_asked(plan: Plan) -> int:
+    """Return how many people are asked: the targets, or everybody."""
+    of_all = isinstance(plan.game, EverybodyGame) and plan.choice is not None
+    return plan.choice.eligible if of_all and plan.choice else len(plan.targets)
+
+
+def _without(plan: Plan, people: int, releases: int) -> int:
+    """Return how many releases without a person there are to expect, over all people."""
+    if isinstance(plan.game, EverybodyGame):
+        return round(people * releases * (1 - plan.game.include))
+    return people * (releases // 2)
 
 
 def obstacles(
@@ -96,8 +118,8 @@ def obstacles(
     has_law: bool = True,
 ) -> list[str]:
     """Return why some attacks cannot show that a policy is kept, and what would help."""
-    said, targets = [], len(plan.targets)
-    without = targets * (min(map(plan.releases_by, attacks)) // 2)
+    said, targets = [], _n_asked(plan)
+    without = _without(plan, targets, min(map(plan.releases_by, attacks)))
     if plan.choice is not None and plan.choice.by_hand:
         said.append("The targets are named by hand. Let them be drawn at random.")
     if not plan.game.draws_uniformly:
@@ -143,18 +165,35 @@ def _sample(n_targets: int, releases: int) -> str:
 
 @cache
 def _how_often(
-    decision: str, policy: Policy, n_attacks: int, n_targets: int, releases: int, *, look: Look
+    decision: str,
+    policy: Policy,
+    n_attacks: int,
+    n_targets: int,
+    releases: int,
+    *,
+    include: float | None,
+    look: Look,
 ) -> float:
     """Return how often a sample of this size leads to a decision, by the attack that suits it."""
-    label = np.arange(releases) % 2 == 0
     rng = np.random.default_rng(0)
+    label = np.tile(np.arange(releases) % 2 == 0, (n_targets, 1))
+    if include is not None:
+        label = rng.random(label.shape) < include
 
     def leads_to_it(strength: float, noise: Floats) -> bool:
-        rows = _rows(strength * label + noise, label, threshold=strength / 2)
         n_limits = len(policy.limits)
-        found = measure(
-            rows, rows.clear(), seed=0, n_limits=n_limits, n_attacks=n_attacks, look=look
-        )
+        scores = strength * (label - 0.5) + noise
+        found: Sequence[Finding]
+        if include is None:
+            rows = _rows(scores, label)
+            found = measure(
+                rows, rows.clear(), seed=0, n_limits=n_limits, n_attacks=n_attacks, look=look
+            )
+        else:
+            panel = Panel(np.ascontiguousarray(scores.T, np.float32), label.T.copy())
+            errors = Errors.at(look, n_judged=max(n_attacks * n_limits, 1))
+            about = {"setting": "rehearsal", "attack": STRONGEST}
+            found = [*everybody_findings(panel, **about, include=include, errors=errors)]
         [verdict] = judge(found, policy)
         return verdict.decision == decision
 
@@ -168,7 +207,7 @@ def _how_often(
     )
 
 
-def _rows(scores: Floats, label: Bools, *, threshold: float) -> pl.DataFrame:
+def _rows(scores: Floats, label: Bools) -> pl.DataFrame:
     n_targets, releases = scores.shape
     return pl.DataFrame(
         {
@@ -176,9 +215,9 @@ def _rows(scores: Floats, label: Bools, *, threshold: float) -> pl.DataFrame:
             "attack": STRONGEST,
             "target": np.repeat(np.arange(n_targets, dtype=np.int32), releases),
             "release": np.tile(np.arange(releases, dtype=np.int32), n_targets),
-            "label": np.tile(label, n_targets),
+            "label": label.reshape(-1),
             "score": scores.reshape(-1),
-            "threshold": threshold,
+            "threshold": 0.0,
             "calibrated": scores.reshape(-1),
             "visits": 1,
             "uniqueness": 0.5,
