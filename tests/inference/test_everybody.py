@@ -142,14 +142,15 @@ class TestIntervals:
                 assert later[metric].at_least <= one.at_least <= one.low
                 assert later[metric].at_most >= one.at_most >= one.high
 
-    @pytest.mark.parametrize("common", [0.0, 0.3])
+    @pytest.mark.parametrize(("common", "differ"), [(0.0, True), (0.3, True), (0.5, False)])
     @pytest.mark.parametrize("include", [0.5, 0.9])
-    def test_cover(self, rng, simulations, common, include):
+    def test_cover(self, rng, simulations, common, differ, include):
         """With and without what rounds have in common, 20 rounds of 300 people.
 
-        The truth is that of 2,000 rounds of the same people. Each end may miss in 2.5 %.
+        The truth is that of 2,000 rounds of the same people. Each end may miss in 2.5 %. Where
+        people do not differ, it is rounds alone that an interval is about.
         """
-        shifts = np.abs(rng.normal(size=300)) * 1.5
+        shifts = np.abs(rng.normal(size=300)) * 1.5 if differ else np.full(300, 1.5)
         n, most = simulations(1000, 0.05)
         whole = found_in(drawn(rng, 2000, shifts, include, common), include, first=6)
         wanted = ("auc", "pooled_auc", "accuracy", "tpr_at_fpr_10pct", "tpr_at_fpr_1pct")

@@ -103,6 +103,14 @@ class TestSpread:
         assert alone.independence > 0.5
         assert common.independence < 0.2
 
+    def test_nobody_was_both_in_and_out(self, rng):
+        panel = Panel(
+            rng.normal(size=(4, 10)).astype(np.float32), np.arange(10) < 5 + np.zeros((4, 1))
+        )
+        assert spread(panel)["value"].null_count() == len(PERCENTILES)
+        assert share_above(panel.people, 0.9).value is None
+        assert risk_of_people(panel)["expected_auc"].null_count() == 10
+
     def test_table(self, rng):
         panel = panel_of(rng, np.linspace(0.5, 0.99, 300))
         for risk in ("auc", "tpr"):

@@ -111,8 +111,10 @@ def mean_of_people(
 
 def spread(panel: Panel, risk: Risk = "auc") -> pl.DataFrame:
     """Return percentiles of the true risk of people, with 95 % intervals."""
-    people = mixture(panel.people, risk)
-    found = [people.percentile(q, FIRST_ERRORS) for q in PERCENTILES]
+    found = [NOBODY] * len(PERCENTILES)
+    if has_risk(panel.people, risk).any():
+        people = mixture(panel.people, risk)
+        found = [people.percentile(q, FIRST_ERRORS) for q in PERCENTILES]
     ends = {name: [getattr(one, name) for one in found] for name in ("value", "low", "high")}
     return pl.DataFrame({"percentile": PERCENTILES} | ends)
 
