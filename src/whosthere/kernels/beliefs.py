@@ -135,20 +135,18 @@ def _divided(
 ) -> tuple[float, float, int]:
     """Take somebody out of sums from one end on, and return the same means over what was found.
 
-    And where it ended, which is before `end` where errors would grow from there on: beyond the mode
-    in any case, and what was left out at the ends must not decide it. From above, a sum has the
-    person in it.
+    And where it ended, which is before `end` where errors would grow from there on. From above, a
+    sum has the person in it.
     """
-    more, fewer, without, before = 0.0, 0.0, 0.0, 0.0
+    more, fewer, without = 0.0, 0.0, 0.0
     scale, carried = 1.0 / kept, moved / kept
     step = 1 if end > at else -1
     within = fewest if step > 0 else fewest + 1
     while (end - at) * step > 0:
         taken = carried * without
         without = sums[at] * scale - taken
-        if taken > without and sums[at] < before:
+        if taken > without:
             break
-        before = sums[at]
         others = at - within
         if 0 <= others < law.size:
             fewer += without * law[others]
