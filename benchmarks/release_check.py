@@ -51,7 +51,9 @@ def main() -> None:
                 one = scored.found(0.01, TAILS)
                 rows.append((one.share, one.low, one.high, (nulls > one.threshold).mean()))
             mean, spread = np.mean(rows, axis=0), np.std(rows, axis=0, ddof=1)
-            print(f"  {n} tables:", *(f"{a:.4f} ± {b:.4f}" for a, b in zip(mean, spread, strict=True)))
+            print(
+                f"  {n} tables:", *(f"{a:.4f} ± {b:.4f}" for a, b in zip(mean, spread, strict=True))
+            )
 
 
 if __name__ == "__main__":

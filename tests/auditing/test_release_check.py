@@ -230,6 +230,17 @@ def test_a_release_of_very_few_is_refused(crowd):
         check(publish(few, "raw"), few)
 
 
+def test_a_limit_within_an_interval_leaves_the_verdict_open(found, planted):
+    one = next(one for one in found.findings if one.metric == "tpr_at_fpr_1pct")
+    verdicts = [
+        check(
+            publish(planted, SPEC), planted, policy={one.metric: most}, seed=2, what_if=False
+        ).verdict
+        for most in (one.estimate, one.high_to_decide, one.high_to_decide - 0.001)
+    ]
+    assert [each.decision for each in verdicts] == ["cannot tell", "accept", "cannot tell"]
+
+
 @dataclass(frozen=True)
 class Busy(AttackOnEverybody):
     """Score people by the sum of published counts where they were."""
