@@ -9,7 +9,7 @@ audited by the likelihood ratio alone. A folder keeps the traces and the audit, 
 `--compare` it is done once more without interruption, and both must have found the same.
 
 Memory is what the system says of each process (`/proc`, so on Linux alone): the most that each one
-held, and the most that all held together, with shared pages counted once.
+held, and the most that all held together, where what they share is counted for each.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def benchmark(given: argparse.Namespace) -> dict:
 
 @dataclass
 class Watched:
-    """What an audit took: memory by process, in bytes; `done` are tasks by when they were done."""
+    """What an audit took, with the memory of each process and of all together, in bytes."""
 
     seconds: float = 0.0
     processor_seconds: float = 0.0
@@ -152,7 +152,7 @@ def watch(given: argparse.Namespace, run: Path, *, kill_at: int = 0) -> Watched:
     used: dict[int, float] = {}
     while process.poll() is None:
         family = _family(process.pid)
-        found.most_of_all = max(found.most_of_all, sum(map(_shared_out, family)))
+        found.most_of_all = max(found.most_of_all, sum(map(_memory, family)))
         for pid in family:
             most = _most_memory(pid)
             found.most_of_each[pid] = max(most, found.most_of_each.get(pid, 0))
@@ -204,10 +204,9 @@ def _most_memory(pid: int) -> int:
     return next((int(line[1]) * 1024 for line in lines if line[0] == "VmHWM:"), 0)
 
 
-def _shared_out(pid: int) -> int:
-    """Return the memory of a process now, in bytes; pages of several count for each in part."""
-    lines = [line.split() for line in _text(Path(f"/proc/{pid}/smaps_rollup")).splitlines()]
-    return next((int(line[1]) * 1024 for line in lines if line[0] == "Pss:"), 0)
+def _memory(pid: int) -> int:
+    """Return the memory that a process holds now, in bytes."""
+    return int((_text(Path(f"/proc/{pid}/statm")) or "0 0").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _processor_seconds(pid: int) -> float:

@@ -181,7 +181,7 @@ def test_releases_of_everybody_are_counted_and_what_their_scores_take(traces):
     asked = int((traces.visits_per_user() > 0).sum())
     # Of each round and person two scores are kept.
     scored = score_task(Population.of(traces), plans[0], plans[0].tasks[0]).everybody
-    assert scored.estimated_size() == pytest.approx(5 * asked * 17, rel=0.05)
+    assert 16 <= scored.estimated_size() / (5 * asked) <= 17
     more = costs[1].bytes_to_measure - costs[1].bytes_per_worker
     more -= costs[0].bytes_to_measure - costs[0].bytes_per_worker
     assert more == 3 * 5 * (120 - 12) * asked
