@@ -94,6 +94,9 @@ class TestWhatIsFound:
             assert "person" not in table.columns
         assert (risk.groups["people"] >= 5).all()
         assert (risk.groups["people"] % 5 == 0).all()
+        ends = risk.named.select("value", "low", "high").to_numpy()
+        assert (ends % 5 == 0).all()
+        assert (np.diff(ends[:, [1, 0, 2]], axis=1) >= 0).all()
         assert {"visits", "uniqueness", "region of most visits"} == set(risk.groups["by"])
 
     def test_people_with_more_visits_are_easier_to_find(self, found):

@@ -5,6 +5,7 @@ Only the table of single people stays in the house. All others say nothing of fe
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
@@ -52,7 +53,7 @@ GROUPS |= {
 """Columns of `groups.parquet`: the risk of groups of people, by what they are groups."""
 NAMED = _OF | {"precision": pl.Float64()} | _INTERVAL
 """Columns of `named.parquet`: how many people would be named correctly in a release if that share
-of the named must be right, and each person in question is in with a chance of 1/2."""
+of the named must be right, and each person in question is in with a chance of 1/2; in fives."""
 
 _VISITS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 _FIFTHS = 5
@@ -175,8 +176,15 @@ def _in_order(group: str) -> tuple[bool, list[float], str]:
 
 
 def _named(panel: Panel) -> pl.DataFrame:
-    found = {precision: named(panel, precision) for precision in PRECISIONS}
-    rows = [(precision, one.value, one.low, one.high) for precision, one in found.items()]
+    """Return how many would be named at some precisions, in fives, outwards at the ends."""
+    rows = []
+    for precision in PRECISIONS:
+        one = named(panel, precision)
+        ends = ((one.value, round), (one.low, math.floor), (one.high, math.ceil))
+        in_five = (
+            None if end is None else LEAST_PEOPLE * to(end / LEAST_PEOPLE) for end, to in ends
+        )
+        rows.append((precision, *in_five))
     return pl.DataFrame(rows, ("precision", *_INTERVAL), orient="row")
 
 
