@@ -203,7 +203,9 @@ class TestNothingIsJudgedByIt:
         findings = [found(strongest, STRONGEST)]
         [without] = judge(findings, self.LIMIT)
         [verdict] = judge([*findings, found(study, f"me{STUDY_ONLY}")], self.LIMIT)
-        said = "me has what no attacker has. It is shown for study only, and decides nothing."
+        said = (
+            "me has what hardly any attacker has. It is shown for study only, and decides nothing."
+        )
         assert verdict.reasons == (*without.reasons, said)
         assert (verdict.decision, verdict.strongest) == (without.decision, STRONGEST)
         assert (verdict.alone, verdict.meaning) == (STRONGEST, without.meaning)

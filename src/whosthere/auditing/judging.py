@@ -318,7 +318,8 @@ class _Case:
         """Name the attacks that nothing is judged by."""
         names = (one.attack.removesuffix(STUDY_ONLY) for one in self.everything
                  if one.attack.endswith(STUDY_ONLY))  # fmt: skip
-        return [f"{one} has what no attacker has. It is shown for study only, and decides nothing."
+        said = "has what hardly any attacker has. It is shown for study only, and decides nothing."
+        return [f"{one} {said}"
                 for one in dict.fromkeys(names)]  # fmt: skip
 
     def _decided(self, policy: Policy) -> tuple[Decision, list[str]]:

@@ -120,7 +120,7 @@ def _without_idle(plan: Plan, population: Population) -> Plan:
     first = {one: views_of(one, plan.targets[0]) for one in plan.settings}
     why = {}
     for one in plan.contests:
-        why[one] = _obstacle(one, first[one.setting])
+        why[one] = plan.game.obstacle(one) or _obstacle(one, first[one.setting])
         if why[one] and "friends" in one.attack.uses:
             others = (views_of(one.setting, row) for row in plan.targets[1:])
             why[one] = why[one] if all(_obstacle(one, views) for views in others) else None
@@ -143,8 +143,8 @@ def _without_idle(plan: Plan, population: Population) -> Plan:
         if attack.is_study_only:
             has = listed([WORDS[part] for part in sorted(attack.uses & FOR_STUDIES)])
             said.append(
-                f"{attack} has {has}, as no attacker does. No setting is judged by it, and it may "
-                "exceed the ceiling."
+                f"{attack} has {has}, as hardly any attacker does. No setting is judged by it, and "
+                "it may exceed the ceiling of the game of one target."
             )
     kept = tuple(one for one in plan.contests if not why[one])
     said += dict.fromkeys(

@@ -18,7 +18,7 @@ import numpy as np
 
 from whosthere.adversary.attacks import Answer, NotApplicableError
 from whosthere.adversary.attacks.base import OF_ONE_RELEASE, AttackOnEverybody
-from whosthere.adversary.knowledge import All
+from whosthere.adversary.knowledge import All, KnownVisits
 from whosthere.arrays import own
 from whosthere.data.floor import rounded_up
 from whosthere.data.traces import Group
@@ -39,7 +39,7 @@ from whosthere.privacy.step import WITHHELD
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from whosthere.adversary.attacks import Attack, FittedAttack
     from whosthere.adversary.knowledge import Knowledge
@@ -101,6 +101,15 @@ class EverybodyGame(Game):
             for what, rounds in ((BLOCK, tests), (CONTROL, plan.control_releases))
             for number, scheme in product(range(ceil(rounds / ROUNDS_IN_BLOCK)), plan.schemes)
         )
+
+    def obstacle(self, contest: Contest) -> str | None:
+        attack, rule = contest.attack, contest.setting.knowledge
+        if attack.uses & OF_ONE_RELEASE:
+            return f"{attack} has something of one release, and is for the game of one target"
+        in_part = isinstance(attack, AttackOnEverybody) and attack.needs_whole_traces
+        if in_part and rule != All():
+            return f"{attack.name} needs all visits of the people who are asked, not {rule}"
+        return None
 
     def rounds(self, population: Population, plan: Plan, task: Task) -> EverybodyRounds:
         return EverybodyRounds(population, plan, task, self)
@@ -234,14 +243,17 @@ class EverybodyRounds(Rounds):
     def players(self, contests: Iterable[Contest]) -> Iterator[Player]:
         for contest in contests:
             if isinstance(contest.attack, AttackOnEverybody):
-                yield self._on_everybody(contest, contest.attack)
-            else:
-                player = self._on_sample(contest)
-                if player.fitted:
-                    yield player
+                known = self.known(contest.setting.knowledge)
+                if known is not None:
+                    yield self._on_everybody(contest, contest.attack, known)
+                    continue
+            player = self._on_sample(contest)
+            if player.fitted:
+                yield player
 
-    def _on_everybody(self, contest: Contest, attack: AttackOnEverybody) -> Player:
-        known = self.known(contest.setting.knowledge)
+    def _on_everybody(
+        self, contest: Contest, attack: AttackOnEverybody, known: Sequence[Traces]
+    ) -> Player:
         nobody = _Asked(self, -1)
         auxiliary = [table.auxiliary(attack.uses) for table in nobody.tables]
 
@@ -257,19 +269,22 @@ class EverybodyRounds(Rounds):
                 fitted |= _Asked(self, target).player(contest).fitted
         return _SamplePlayer(contest, fitted, facts=tuple(one.facts for one in self.tables))
 
-    def known(self, rule: Knowledge) -> list[Traces]:
+    def known(self, rule: Knowledge) -> list[Traces] | None:
         """Return what is known of all who are asked, over the cells of each table.
 
-        It is drawn as in the game of one target, over the regions and epochs of the traces.
+        None where that is anything but visits, such as regions: it is then known of the targets
+        alone. It is drawn as in the game of one target, over the regions and epochs of the traces.
         """
         finest = self.population.under(self.tables[0].layout.in_finest_cells).tested
         everybody = self.everybody
         asked = finest if everybody.size == finest.n_users else finest.select(everybody)
         if rule != All():
-            known = (
+            known = [
                 rule.of(asked.trace(i), finest.epochs.n, _Asked(self, int(row)).rng("knowledge"))
                 for i, row in enumerate(everybody)
-            )
+            ]
+            if not all(isinstance(one, KnownVisits) for one in known):
+                return None
             kept = [np.isin(asked.trace(i), one.certain) for i, one in enumerate(known)]
             asked = asked.marked(np.concatenate(kept))
         return [table.layout.all_at_once(asked) for table in self.tables]
@@ -368,11 +383,6 @@ class _Asked(TargetRounds):
 
     def test(self, i: int) -> GameRound:
         return self._all_rounds.test(i)
-
-    def player(self, contest: Contest) -> Player:
-        if contest.attack.uses & OF_ONE_RELEASE:
-            raise NotApplicableError(f"{contest.attack} is for the game of one target")
-        return super().player(contest)
 
 
 class EverybodyChecks(RoundChecks):

@@ -237,10 +237,15 @@ def _leaks_of_everybody(rounds: EverybodyRounds) -> pl.DataFrame:
     which = np.sort(rounds.rng("closer look").permutation(rounds.everybody.size)[:n])
     found = []
     for setting in (one for one in rounds.plan.settings if one.scheme == rounds.task.scheme):
-        people = rounds.known(setting.knowledge)[attacked.place].select(which)
+        known = rounds.known(setting.knowledge)
+        # Of places alone, what single visits leak is not known of everybody.
+        people = (
+            attacked.traces.select([]) if known is None else known[attacked.place].select(which)
+        )
         leak = np.zeros(people.n_visits)
         for one, release, fitted in zip(drawn, releases, rates, strict=True):
-            inside = np.repeat(one.labels_of(rounds.everybody[which]), np.diff(people.indptr))
+            rows = rounds.everybody[which[: people.n_users]]
+            inside = np.repeat(one.labels_of(rows), np.diff(people.indptr))
             terms = [null.by_cell() for _, null in nulls_of_everybody(release, people, fitted)]
             weight = np.where(inside, 1 / chance, -1 / (1 - chance)) / RELEASES_TO_LOOK_AT
             leak += weight * np.maximum(np.concatenate([np.empty(0), *terms]), LEAST_TERM)

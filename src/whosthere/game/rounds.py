@@ -297,6 +297,10 @@ class Game(ABC):
     def tasks(self, plan: Plan) -> tuple[Task, ...]:
         """Cut the rounds of a plan into blocks, so that all settings grow at the same pace."""
 
+    def obstacle(self, contest: Contest) -> str | None:  # noqa: ARG002
+        """Return why an attack cannot be made in this game at all, None if it may."""
+        return None
+
     @abstractmethod
     def rounds(self, population: Population, plan: Plan, task: Task) -> Rounds:
         """Return the rounds of a task."""

@@ -84,6 +84,7 @@ class JointDecoding(AttackOnTables, AttackOnEverybody):
     )
 
     name: ClassVar[str] = "joint-decoding"
+    needs_whole_traces = True
     summary: ClassVar[str] = (
         "has the traces of everybody who may be in, and finds out for all of them together who is"
     )
