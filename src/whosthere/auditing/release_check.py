@@ -179,17 +179,17 @@ def check_release(
 ) -> ReleaseCheck:
     """Judge tables of the same people, given these; arguments are as for `whosthere.check`."""
     chosen, rows = attacks_of(attacks), _rows_in(everybody, group)
+    read = [
+        as_release(one, mechanism=mechanism, group_size=group_size, reader=reader, people=rows.size)
+        for one in given
+    ]
+    counted, published = counted_people([one.release for one in read], everybody, rows, tables)
     n_tables = min(_TABLES, rows.size) if releases is None else whole(releases, "`releases`")
     if not FEWEST_TABLES <= n_tables <= rows.size:
         raise InputError(
             f"{n_tables} tables cannot be made anew, each without other people (`releases`)",
             fix=f"Give {FEWEST_TABLES} or more, and at most as many as there are people",
         )
-    read = [
-        as_release(one, mechanism=mechanism, group_size=group_size, reader=reader, people=rows.size)
-        for one in given
-    ]
-    counted, published = counted_people([one.release for one in read], everybody, rows, tables)
     counted.refuse_others(published, check_seed(seed))
     judge = _Judge(policy, tuple(map(str, chosen)))
 
