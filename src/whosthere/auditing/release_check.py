@@ -27,7 +27,7 @@ from whosthere.auditing.verdict import Decision, Verdict
 from whosthere.data.epochs import format_length
 from whosthere.data.files import existing, for_sheets, new_file
 from whosthere.data.floor import LEAST_PEOPLE, in_fives
-from whosthere.display import facts_table, first_screen, in_one_line, stacked
+from whosthere.display import facts_table, in_one_line, stacked
 from whosthere.errors import InputError
 from whosthere.game.counted import FEWEST_TABLES, Counted, counted_people
 from whosthere.game.release_check import Scored, leaks_in, score
@@ -141,18 +141,12 @@ class ReleaseCheck:
         return in_one_line("ReleaseCheck", f"{self.verdict.setting}: {self.verdict.decision}")
 
     def _repr_html_(self) -> str:
-        found = {f"found by {one.attack}": said_of(one) for one in self.exposed}
-        return first_screen(self) or stacked(
-            self.verdict._repr_html_(), facts_table("People", found)
-        )
-
-
-def said_of(one: Exposed) -> str:
-    """Say how many people are found."""
-    return (
-        f"about {one.people:,} ({one.low:,} to {one.high:,}), of whom {one.chance:,.0f} would be "
-        "named if they were not in"
-    )
+        found = {
+            f"found by {one.attack}": f"about {one.people:,} ({one.low:,} to {one.high:,}), "
+            f"{one.chance:,.0f} to be expected by chance"
+            for one in self.exposed
+        }
+        return stacked(self.verdict._repr_html_(), facts_table("People", found))
 
 
 def attacks_of(given: Sequence[Attack | str]) -> tuple[AttackOnEverybody, ...]:
@@ -185,17 +179,17 @@ def check_release(
 ) -> ReleaseCheck:
     """Judge tables of the same people, given these; arguments are as for `whosthere.check`."""
     chosen, rows = attacks_of(attacks), _rows_in(everybody, group)
+    read = [
+        as_release(one, mechanism=mechanism, group_size=group_size, reader=reader, people=rows.size)
+        for one in given
+    ]
+    counted, published = counted_people([one.release for one in read], everybody, rows, tables)
     n_tables = min(_TABLES, rows.size) if releases is None else whole(releases, "`releases`")
     if not FEWEST_TABLES <= n_tables <= rows.size:
         raise InputError(
             f"{n_tables} tables cannot be made anew, each without other people (`releases`)",
             fix=f"Give {FEWEST_TABLES} or more, and at most as many as there are people",
         )
-    read = [
-        as_release(one, mechanism=mechanism, group_size=group_size, reader=reader, people=rows.size)
-        for one in given
-    ]
-    counted, published = counted_people([one.release for one in read], everybody, rows, tables)
     counted.refuse_others(published, check_seed(seed))
     judge = _Judge(policy, tuple(map(str, chosen)))
 
@@ -239,7 +233,7 @@ def _rows_in(everybody: Traces, group: ArrayLike | AnyPath | None) -> Ints64:
         return np.arange(everybody.n_users)
     if not isinstance(group, str | os.PathLike):
         return everybody.checked(given_rows(group, None))
-    ids = existing(Path(group)).read_text(encoding="utf-8").splitlines()
+    ids = existing(Path(group)).read_text(encoding="utf-8", errors="replace").splitlines()
     row = {user: i for i, user in enumerate(everybody.users)}
     named = [one for one in map(str.strip, ids) if one in row or one not in {"", "user"}]
     unknown = sum(one not in row for one in named)
@@ -250,7 +244,7 @@ def _rows_in(everybody: Traces, group: ArrayLike | AnyPath | None) -> Ints64:
 
 
 def _exposed(name: str, scored: Scored, found: Found, m: int) -> Exposed:
-    again = float(scored.again(found.threshold).mean())
+    again = _upwards(float(scored.again(found.threshold).mean()), m) / m
     ends = _downwards(found.low, m), _upwards(found.high, m)
     return Exposed(name, _upwards(found.share, m), *ends, found.false_alarms * m, again)
 
