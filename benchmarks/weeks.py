@@ -10,8 +10,8 @@ Rows that are there are not measured again. Scores are cut at 50 and -50. AUC an
 over all people and draws; their standard errors are those of the means over draws, each of which
 has another group. `guaranteed` is the mean AUC that no attacker exceeds, by differential privacy.
 `eps` is the budget of all weeks together for whoever has most to lose, in the game that is played.
-The committed results are of the likelihood ratio before it knew rates by the hour of the week. On
-mibici, `--attack 'likelihood-ratio(rates=rank-one)'` gives the same numbers.
+The picture is of the likelihood ratio as it is. The results hold the bike share with
+`--attack 'likelihood-ratio(rates=rank-one)'` as well, which knows no rates by the hour of the week.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def measure_all(path: Path, results: Path, weeks: str | None, draws: int, attack
 
 def draw(results: Path, path: Path) -> None:
     """Draw AUC and TPR against weeks, with intervals of two standard errors."""
-    rows = pl.read_csv(results)
+    rows = pl.read_csv(results).filter(attack="likelihood-ratio")
     data = rows["data"].unique(maintain_order=True).to_list()
     figure, panels = plt.subplots(
         2,
