@@ -8,7 +8,7 @@
     whosthere ingest tdrive_beijing_thinned.parquet --grid 22x23 --timezone Asia/Shanghai \\
         --from 2008-02-04 --to 2008-02-05 --out tdrive.parquet
     python benchmarks/two_games.py milan-like=milan.parquet cdr-like=cdr.parquet \\
-        T-Drive=tdrive.parquet --trained milan-like --keep runs \\
+        T-Drive=tdrive.parquet --again milan-like --trained milan-like --keep runs \\
         --csv benchmarks/results/two_games.csv
 
 Both games are played by `whosthere.audit`: groups of m of N people, and everybody with the chance
@@ -18,8 +18,10 @@ Each number is compared twice. As the audits report it: 48 people in one game, a
 with the standard error that both intervals imply, by their ends that face one another. And for the
 same 48 people in both games, so that it does not matter who they are; the standard error is by
 resampling people, and rounds of the game of everybody, 400 times. The TPR is then that at one
-threshold for both, at which 1 % of everybody who is out are false alarms. `--trained` names a data
-set for the attacks that are trained, on a few people, where half of all are set aside.
+threshold for both, at which 1 % of everybody who is out are false alarms. `--again` names data
+on which two protections are compared once more, with another seed, so other people and groups, and
+three times as many releases of each. `--trained` names one for the attacks that are trained, on a
+few people, where half of all are set aside.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ import polars as pl
 from scipy.stats import norm, rankdata
 
 import whosthere as wt
+from whosthere.auditing.loading import is_finished
 from whosthere.auditing.store import RunFolder
 from whosthere.inference.scores import comparable_scores
 from whosthere.inference.vocabulary import CEILING
@@ -53,10 +56,12 @@ PROTECTIONS = (
 SHARES = (0.25, 0.5)
 ALIKE = {"min_visits": 5, "seed": 1, "what_if": False, "control_releases": 2, "workers": 1}
 RATIO = {"attacks": "likelihood-ratio", "targets": 48, "reference_size": 0}
-TRAINED = {"attacks": ("knock-knock", "zero-knowledge"), "targets": 16}
-TRAINED_ON = "suppress(k=1)", "suppress(k=2)", "laplace(eps=0.5, unit=event)"
+AGAIN: dict[str, Any] = {"mechanisms": ("suppress(k=2)", "suppress(k=5)"), "seed": 2}
+TRAINED = {"attacks": ("knock-knock", "zero-knowledge"), "targets": 30}
+TRAINED_ON = "suppress(k=1)", "suppress(k=2)"
 RELEASES, ROUNDS, RESAMPLES = 20, 60, 400
 METRICS = "auc", "pooled_auc", "tpr_at_fpr_1pct"
+WORDS = {"auc": "AUC", "pooled_auc": "pooled", "tpr_at_fpr_1pct": "TPR at 1 %"}
 _Z = float(norm.ppf(0.975))
 
 
@@ -64,6 +69,7 @@ def main() -> None:
     """Play what is not there yet, and print tables."""
     parser = argparse.ArgumentParser()
     parser.add_argument("data", nargs="+", help="NAME=TRACES")
+    parser.add_argument("--again", help="the name of a data set")
     parser.add_argument("--trained", help="the name of a data set")
     parser.add_argument("--keep", type=Path, required=True)
     parser.add_argument("--csv", type=Path)
@@ -71,27 +77,40 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for name, traces in (one.split("=", 1) for one in given.data):
         rows += compared(name, *played(traces, given.keep / name))
+        if name == given.again:
+            games = played(traces, given.keep / f"{name}-again", times=3, **AGAIN)
+            rows += compared(f"{name}, again", *games)
         if name == given.trained:
-            rows += compared(name, *played_trained(traces, given.keep / f"{name}-trained"))
+            games = played_trained(traces, given.keep / f"{name}-trained")
+            rows += compared(f"{name}, half set aside", *games)
     table = pl.DataFrame(rows)
     if given.csv:
         table.with_columns(pl.col(pl.Float64).round(5)).write_csv(given.csv)
     show(table)
 
 
-def played(traces: str, folder: Path) -> tuple[wt.AuditResult, list[wt.AuditResult]]:
-    """Play both games with the likelihood ratio."""
+def audit(traces: str, out: Path, **chosen: Any) -> wt.AuditResult:  # noqa: ANN401
+    """Return a finished audit as it is kept, or play what is missing."""
+    return wt.load(out) if is_finished(out) else wt.audit(traces, out=out, **chosen)
+
+
+def played(
+    traces: str,
+    folder: Path,
+    times: int = 1,
+    **chosen: Any,  # noqa: ANN401
+) -> tuple[wt.AuditResult, list[wt.AuditResult]]:
+    """Play both games with the likelihood ratio, with so many times the releases."""
     n = wt.Traces.load(traces).n_users
-    common: dict[str, Any] = ALIKE | RATIO | {"mechanisms": PROTECTIONS}
+    common: dict[str, Any] = ALIKE | RATIO | {"mechanisms": PROTECTIONS} | chosen
     asked = [
-        wt.audit(traces, everybody=True, include=share, releases=ROUNDS,
-                 out=Path(f"{folder}-everybody-{share:g}"), **common)
+        audit(traces, everybody=True, include=share, releases=times * ROUNDS,
+              out=Path(f"{folder}-everybody-{share:g}"), **common)
         for share in SHARES
     ]  # fmt: skip
     sizes = [round(share * n) for share in SHARES]
-    one = wt.audit(
-        traces, group_size=sizes, releases=RELEASES, out=Path(f"{folder}-target"), **common
-    )
+    one = audit(traces, group_size=sizes, releases=times * RELEASES,
+                out=Path(f"{folder}-target"), **common)  # fmt: skip
     return one, asked
 
 
@@ -101,12 +120,12 @@ def played_trained(traces: str, folder: Path) -> tuple[wt.AuditResult, list[wt.A
     aside = people.n_users // 2
     common: dict[str, Any] = ALIKE | TRAINED | {"mechanisms": TRAINED_ON, "reference_size": aside}
     common |= {"releases": RELEASES}
-    asked = wt.audit(traces, everybody=True, include=SHARES[0],
-                     out=Path(f"{folder}-everybody"), **common)  # fmt: skip
+    asked = audit(traces, everybody=True, include=SHARES[1],
+                  out=Path(f"{folder}-everybody"), **common)  # fmt: skip
     users = [people.users[row] for row in asked.plan["targets"]]
     del common["targets"]
-    one = wt.audit(traces, group_size=round(SHARES[0] * (people.n_users - aside)), users=users,
-                   out=Path(f"{folder}-target"), **common)  # fmt: skip
+    one = audit(traces, group_size=round(SHARES[1] * (people.n_users - aside)), users=users,
+                out=Path(f"{folder}-target"), **common)  # fmt: skip
     return one, [asked]
 
 
@@ -226,9 +245,9 @@ def show(table: pl.DataFrame) -> None:
     for of, title in ((pl.col("attack") != CEILING, ""), (pl.col("attack") == CEILING, "ceiling")):
         shown = table.filter(of)
         for (name,), rows in shown.group_by("data", maintain_order=True):
-            heads = [f"{metric}: {game}" for metric in METRICS[: 2 if title else 3]
-                     for game in ("target", "everybody", "same people")]  # fmt: skip
-            print(f"\n## {name} {title}\n\n| attack | setting |", " | ".join(heads), "|")
+            heads = [f"{WORDS[metric]}: {game}" for metric in METRICS[: 2 if title else 3]
+                     for game in ("groups", "everybody", "same people")]  # fmt: skip
+            print(f"\n**{name}** {title}\n\n| attack | setting |", " | ".join(heads), "|")
             print("|---" * (len(heads) + 2) + "|")
             for (setting, attack), some in rows.group_by("setting", "attack", maintain_order=True):
                 cells = [cell for row in some.head(len(heads) // 3).to_dicts()
