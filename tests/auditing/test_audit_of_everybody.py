@@ -1,7 +1,9 @@
 """Audits of everybody: the same folder, seeds, workers and verdicts as for groups."""
 
 import json
+import re
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -13,13 +15,14 @@ from whosthere.auditing.plan_file import read_plan_file
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.prospects import prospects
-from whosthere.auditing.risk import TABLES
+from whosthere.auditing.risk import TABLES, EverybodysRisk
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.work import LocalProcesses
 from whosthere.cli.main import main
 from whosthere.errors import FileError, InputError
 from whosthere.game.everybody import EverybodyGame, _EverybodyPlayer
 from whosthere.game.rounds import Population
+from whosthere.inference.panel import Panel
 
 SAFE = "suppress(k=500)"
 WORDS = {
@@ -221,6 +224,15 @@ class TestByFile:
         assert ages.height == 5
         assert ages["group"][0].startswith("up to")
 
+    def test_people_whom_it_leaves_out_are_told_and_not_counted(self, path, city, tmp_path):
+        users = [*city.users[:-7], "Nobody"]
+        frame = pl.DataFrame({"user": users}).with_columns(tariff=pl.lit("A"))
+        options = AuditOptions.of(**WORDS)
+        said = prepare_audit(path, options, tmp_path / "run", by=frame).plan.cautions
+        assert any("say nothing of about 10 of the people" in one for one in said)
+        assert any("name about 5 people who are not in the traces" in one for one in said)
+        assert not any("Nobody" in one for one in said)
+
     def test_needs_everybody(self, path, tmp_path):
         frame = pl.DataFrame({"user": ["1"], "tariff": ["A"]})
         with pytest.raises(InputError, match="only where everybody is asked"):
@@ -266,6 +278,49 @@ class TestPlan:
         assert read_plan_file(file) == AuditOptions.of(
             mechanisms="raw", everybody=True, include=0.5
         )
+
+    @pytest.mark.parametrize(
+        ("chosen", "message"),
+        [
+            ({"include": 0.001}, "may leave nobody in a release"),
+            ({"include": 0.99999}, "may leave nobody out of a release"),
+            ({"include": 0.9, "attacks": "zero-knowledge", "targets": 1, "releases": 2}, "out of"),
+            ({"min_visits": 16, "targets": 1}, "nothing is said of fewer than 5"),
+        ],
+    )
+    def test_people_must_be_both_in_and_out(self, city, chosen, message):
+        """Beforehand: releases of nobody end an audit, as do scores of one label alone."""
+        visits = city.visits_per_user()
+        few = city.select(np.append(np.flatnonzero(visits < 8)[:300], np.argsort(visits)[-2:]))
+        with pytest.raises(InputError, match=message):
+            make_plan(AuditOptions.of(**(WORDS | chosen)), few)
+
+    def test_what_is_proposed_is_accepted(self, city):
+        for include in (0.001, 0.99999):
+            with pytest.raises(InputError) as found:
+                make_plan(AuditOptions.of(**(WORDS | {"include": include})), city)
+            proposed = float(re.search(r"such as (0\.\d+)", str(found.value)).group(1))
+            make_plan(AuditOptions.of(**(WORDS | {"include": proposed})), city)
+
+    @pytest.mark.parametrize("n", [3, 30])
+    def test_few_people(self, city, n):
+        few = city.select(np.arange(n))
+        options = AuditOptions.of(**(WORDS | {"targets": 1}))
+        if n == 30:
+            assert make_plan(options, few).choice.eligible == 30
+        else:
+            with pytest.raises(InputError, match="3 people can be asked"):
+                make_plan(options, few)
+
+    def test_whoever_is_set_aside_is_not_asked(self, city):
+        options = AuditOptions.of(**(WORDS | {"reference_size": 400}))
+        choice = make_plan(options, city).choice
+        assert choice.eligible == choice.people == city.n_users - 400
+
+    def test_few_households(self, city):
+        by = pl.DataFrame({"user": city.users, "household": [i % 2 for i in range(city.n_users)]})
+        with pytest.raises(InputError, match="2 households"):
+            make_plan(AuditOptions.of(**(WORDS | {"together": by, "targets": 1})), city)
 
 
 def population_of(city, plan):
@@ -392,3 +447,14 @@ def test_what_a_plan_can_decide_is_said_beforehand(city):
     few = said(2)
     assert few.accept == 0
     assert few.why_not
+
+
+@pytest.mark.parametrize(("n", "shown"), [(12, {0.5}), (50, {0.1, 0.25, 0.5, 0.75, 0.9})])
+def test_percentiles_are_about_enough_people_at_either_end(n, shown):
+    rng = np.random.default_rng(1)
+    labels = rng.random((20, n)) < 0.5
+    panel = Panel(rng.normal(size=(20, n)).astype(np.float32), labels)
+    groups = {"all": ["one"] * n}
+    asked = SimpleNamespace(tests=lambda: panel, people=lambda: pl.Series(range(n)))
+    risk = EverybodysRisk.of(SimpleNamespace(everybody={("here", "attack"): asked}), groups)
+    assert set(risk.spread["percentile"]) == shown

@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from itertools import product
+from math import ceil, floor
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from whosthere.adversary.attacks import Attack, Auxiliary, NotApplicableError, PastRelease
-from whosthere.adversary.attacks.base import FOR_STUDIES, WORDS, View
+from whosthere.adversary.attacks.base import FOR_STUDIES, WORDS, AttackOnEverybody, View
 from whosthere.auditing.reasons import listed
 from whosthere.data.clusters import draw_group
 from whosthere.data.epochs import to_micros, zone
-from whosthere.data.floor import in_fives
+from whosthere.data.floor import LEAST_PEOPLE, in_fives
 from whosthere.data.reading.tables import read_clusters, read_households
 from whosthere.errors import EmptyError, GroupError, InputError
-from whosthere.game.everybody import set_aside
+from whosthere.game.everybody import EverybodyGame, set_aside
 from whosthere.game.plan import Contest, Plan, Setting, TargetChoice
 from whosthere.game.rounds import Population, Task
 from whosthere.game.target import ANYTHING, TargetGame, TargetRounds
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 _APPLIES = {True: "likelihood-ratio", False: "zero-knowledge"}
 """Which attack applies to mechanisms with a law, and without."""
+# The most chance that a release of everybody is of nobody, or that nobody is ever in, or out.
+_MOST_ODD = 0.01
 
 
 def make_plan(options: AuditOptions, traces: Traces) -> Plan:
@@ -72,10 +75,11 @@ def make_plan(options: AuditOptions, traces: Traces) -> Plan:
         past_releases=options.past_releases if _users_of("past", attacks) else 0,
         first_epoch=first_epoch,
         seed=options.seed,
-        choice=_choice(options, population.tested),
+        choice=_choice(options, population.tested, households, reference_size),
         game=_game(options, traces, contests, reference_size, households),
     )
     _check_households(plan, population)
+    _check_chance(plan, population)
     _check_turnover(plan, traces.n_users - 1 - reference_size)
     return _without_idle(plan, population)
 
@@ -351,6 +355,47 @@ def _check_households(plan: Plan, population: Population) -> None:
             rounds.drawn_households(generator(0, "try"), people, households)
 
 
+def _check_chance(plan: Plan, population: Population) -> None:
+    """Refuse too few people to ask, and a chance of being in that may leave nobody in or out.
+
+    Each release must hold somebody, and the releases together test people who are in and who are
+    not: everybody, or the targets of an attack that scores one after the other.
+    """
+    game = plan.game
+    if not isinstance(game, EverybodyGame):
+        return
+    rounds = game.rounds(population, plan, plan.tasks[0])
+    households = game.households
+    n, n_asked = (
+        rows.size if households is None else np.unique(households.of[rows]).size
+        for rows in (rounds.people, rounds.everybody)
+    )
+    who = "people" if households is None else "households (`together`)"
+    if n_asked < LEAST_PEOPLE:
+        raise GroupError(
+            f"{n_asked} {who} can be asked, and nothing is said of fewer than {LEAST_PEOPLE}",
+            fix="Give larger data, or leave out `min_visits`, `reference_size` or `together`",
+        )
+    scored = min(
+        plan.releases_by(one) * (n if isinstance(one, AttackOnEverybody) else len(plan.targets))
+        for one in plan.attacks
+    )
+    n_releases = max(map(plan.releases_by, plan.attacks)) + plan.control_releases
+    # As small as these, a release may be of nobody, or a target be in none; or in all, as large.
+    odd = _MOST_ODD
+    least = max(1 - (odd / n_releases) ** (1 / n), 1 - odd ** (1 / scored))
+    most = odd ** (1 / scored)
+    if not least <= game.include <= most:
+        what = "in" if game.include < least else "out of"
+        nearest = min(ceil(100 * least), 99) if what == "in" else max(floor(100 * most), 1)
+        fits = least <= nearest / 100 <= most
+        raise GroupError(
+            f"a chance of {game.include:g} (`include`) may leave nobody {what} a release",
+            fix=(f"Give a chance such as {nearest / 100:g}" if fits else "Give larger data")
+            + ", or more releases or targets (`releases`, `targets`)",
+        )
+
+
 def _check_tables(contests: Sequence[Contest], population: Population) -> None:
     """Refuse units that a table cannot express, and slips in mechanisms of a user's own.
 
@@ -393,13 +438,17 @@ def _either(fixes: Sequence[str]) -> str:
     return text[0].upper() + text[1:]
 
 
-def _choice(options: AuditOptions, traces: Traces) -> TargetChoice:
+def _choice(
+    options: AuditOptions, traces: Traces, households: Clusters | None, reference_size: int
+) -> TargetChoice:
     """Return how the targets are chosen, for whoever reads what is found about them."""
     if options.users:
         return TargetChoice(by_hand=True)
-    least = options.min_visits
-    eligible = in_fives(int((traces.visits_per_user() >= least).sum()))
-    people = traces.n_users
+    least, visits = options.min_visits, traces.visits_per_user()
+    if options.everybody:
+        aside = set_aside(options.seed, traces.n_users, reference_size, households)
+        visits = np.delete(visits, aside)
+    eligible, people = in_fives(int((visits >= least).sum())), visits.size
     return TargetChoice(
         everybody=options.everybody,
         min_visits=least,

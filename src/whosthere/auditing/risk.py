@@ -164,7 +164,7 @@ def _main_regions(tested: Traces, people: Ints64) -> list[str]:
 
 def _spread(panel: Panel) -> pl.DataFrame:
     """Return percentiles of both kinds of risk, of those that are about enough people."""
-    enough = [q for q in PERCENTILES if (1 - q) * panel.n_people >= LEAST_PEOPLE]
+    enough = [q for q in PERCENTILES if min(q, 1 - q) * panel.n_people >= LEAST_PEOPLE - 1e-9]
     both = [spread(panel, risk).with_columns(metric=pl.lit(risk)) for risk in ("auc", "tpr")]
     return pl.concat(both).filter(pl.col("percentile").is_in(enough))
 

@@ -23,7 +23,7 @@ from whosthere.auditing.risk import EverybodysRisk, groupings_of
 from whosthere.auditing.series import series_of_setting
 from whosthere.auditing.store import KEPT, RunFolder, identity_of
 from whosthere.auditing.work import Job, ThisProcess, Workers
-from whosthere.data.reading.tables import read_attributes
+from whosthere.data.reading.tables import Attributes, read_attributes
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError
 from whosthere.game.everybody import EverybodyGame
@@ -212,7 +212,10 @@ def prepare_audit(
     if estimate:
         tasks = estimate_cost(plan, people, left, seconds_to_try=seconds_to_try)
         cost = replace(tasks, seconds=FOLLOWED_BY * tasks.seconds)
-    groupings = _groupings(plan, people, by, everybody.users)
+    given = _given(plan, by, everybody.users)
+    if given is not None:
+        plan = replace(plan, cautions=(*plan.cautions, *given.cautions))
+    groupings = _groupings(plan, people, given)
     follow_up = FollowUp.of(plan, people.tested)
     promised = guaranteed(plan, people.tested)
     look, data = folder.look_at(plan), everybody.about_json()
@@ -222,19 +225,23 @@ def prepare_audit(
     )
 
 
-def _groupings(
-    plan: Plan, people: Population, by: AnyPath | Frame | None, users: Sequence[str]
-) -> dict[str, list[str]]:
+def _given(plan: Plan, by: AnyPath | Frame | None, users: Sequence[str]) -> Attributes | None:
+    """Read to which groups people belong, where everybody is asked."""
+    if by is None:
+        return None
+    if not isinstance(plan.game, EverybodyGame):
+        problem = "groups of people (`by`) are compared only where everybody is asked"
+        raise InputError(problem, fix="Ask for everybody (`everybody`), or leave it out")
+    return read_attributes(by, users)
+
+
+def _groupings(plan: Plan, people: Population, given: Attributes | None) -> dict[str, list[str]]:
     """Return the groups of all who are asked; none where only targets are."""
     if not isinstance(plan.game, EverybodyGame):
-        if by is not None:
-            problem = "groups of people (`by`) are compared only where everybody is asked"
-            raise InputError(problem, fix="Ask for everybody (`everybody`), or leave it out")
         return {}
-    given = None if by is None else read_attributes(by, users).groups
     asked = plan.game.rounds(people, plan, plan.tasks[0]).everybody
     m = max(one.group_size for one in plan.schemes)
-    return groupings_of(people.tested, asked, m, given)
+    return groupings_of(people.tested, asked, m, None if given is None else given.groups)
 
 
 def try_own_code(job: Job, folder: RunFolder, workers: Workers) -> list[tuple[Task, TaskScores]]:

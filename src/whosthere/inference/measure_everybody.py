@@ -135,10 +135,13 @@ def _control(
     key = like.setting, like.attack
     asked = scores.everybody.get(key)
     panel = (_of_targets(parts[key]) if asked is None else asked.controls()).of_units
-    n_rounds, n_people = panel.scores.shape
+    # Of few people, all coins of a round may fall alike, which says nothing.
+    heads = panel.labels.mean(axis=1)
+    some = (heads > 0) & (heads < 1)
+    n_rounds, n_people = int(some.sum()), panel.n_people
     rounds = np.repeat(np.arange(n_rounds), n_people)
-    said = panel.scores.ravel().astype(np.float64)
-    estimate = control.control_auc(said, panel.labels.ravel(), rounds, n_controls=n_controls)
+    said = panel.scores[some].ravel().astype(np.float64)
+    estimate = control.control_auc(said, panel.labels[some].ravel(), rounds, n_controls=n_controls)
     note = f"99 % interval for all {n_controls} controls together"
     return _finding(like, CONTROL, replace(estimate, note=note))
 

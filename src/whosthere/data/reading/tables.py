@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from whosthere.data.clusters import Clusters
+from whosthere.data.floor import in_fives
 from whosthere.data.frames import place_of
 from whosthere.data.ledger import FriendEntry
 from whosthere.data.neighbours import Neighbours, as_graph
@@ -153,6 +154,19 @@ class Attributes:
     groups: pl.DataFrame
     unknown: int
     missing: int
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What a reader must know of how well the table and the traces fit together."""
+        numbers = {
+            f"say nothing of {{}} of the people in the traces, who are {NOT_GIVEN!r}": self.missing,
+            "name {} people who are not in the traces": self.unknown,
+        }
+        return tuple(
+            f"The groups (`by`) {what.format(f'about {in_fives(n):,}')}."
+            for what, n in numbers.items()
+            if n
+        )
 
 
 def read_attributes(given: AnyPath | Frame, users: Sequence[str]) -> Attributes:
