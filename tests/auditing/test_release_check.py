@@ -202,6 +202,7 @@ def test_tables_that_are_published_together_find_more_people(planted):
         ({"attacks": "likelihood-ratio-reference"}, "cannot score everybody"),
         ({"releases": 19}, "19 tables cannot be made anew"),
         ({"releases": 604}, "as many as there are people"),
+        ({"group": range(19)}, "a release of 19 people is too small"),
         ({"releases": "x"}, "releases"),
         ({"policy": {"auc": 0.6}}, "limits nothing that one release"),
         ({"visits": 10}, "`visits`"),

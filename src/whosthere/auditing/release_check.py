@@ -28,7 +28,7 @@ from whosthere.data.epochs import format_length
 from whosthere.data.files import existing, for_sheets, new_file
 from whosthere.data.floor import LEAST_PEOPLE, in_fives
 from whosthere.display import facts_table, in_one_line, stacked
-from whosthere.errors import InputError
+from whosthere.errors import GroupError, InputError
 from whosthere.game.counted import FEWEST_TABLES, Counted, counted_people
 from whosthere.game.release_check import Scored, leaks_in, score
 from whosthere.inference.finding import Finding
@@ -179,6 +179,11 @@ def check_release(
 ) -> ReleaseCheck:
     """Judge tables of the same people, given these; arguments are as for `whosthere.check`."""
     chosen, rows = attacks_of(attacks), _rows_in(everybody, group)
+    if rows.size < FEWEST_TABLES:
+        raise GroupError(
+            f"a release of {rows.size} people is too small to be judged by itself (`group`)",
+            fix=f"Give at least {FEWEST_TABLES} people, or audit the protection",
+        )
     read = [
         as_release(one, mechanism=mechanism, group_size=group_size, reader=reader, people=rows.size)
         for one in given

@@ -83,7 +83,7 @@ def above_ceiling(
 
 
 def above_ceiling_by_rounds(
-    panel: Panel, best: NDArray[np.float32], rng: np.random.Generator, *, n_controls: int = 1
+    panel: Panel, best: Floats, rng: np.random.Generator, *, n_controls: int = 1
 ) -> Estimate:
     """Return the same of a game of everybody, where all scores of a round depend on one another.
 
@@ -91,7 +91,7 @@ def above_ceiling_by_rounds(
     less what is lost, as a share of these people, is one number for a pair of rounds; these numbers
     are independent, and their mean is at most 0 for the best test. The bound is that of Student.
 
-    `best` are scores of the best test, in the shape of the panel's.
+    `best` are scores of the best test, in the shape of the panel's, from the same prior odds.
     """
     margins = []
     for first in range(0, len(best) - 1, 2):

@@ -34,6 +34,7 @@ from whosthere.seeds import generator
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from whosthere.arrays import Floats
     from whosthere.inference.finding import Finding
 
 
@@ -93,7 +94,8 @@ def measure_everybody(
                 beside = best
                 if (setting, attack) not in scores.everybody:
                     beside = _of_targets(own[CEILING])
-                found.append(_excess(panel, beside, like, seed, n_controls))
+                odds = _log_odds(best)
+                found.append(_excess(panel, beside, odds, like, seed=seed, n_controls=n_controls))
         releases = Measured(own[CEILING], seed) if CEILING in own else None
         if releases is not None:
             found += _left_to_publish(releases)
@@ -146,12 +148,25 @@ def _control(
     return _finding(like, CONTROL, replace(estimate, note=note))
 
 
-def _excess(panel: Panel, best: Panel, like: Finding, seed: int, n_controls: int) -> Finding:
-    """Compare an attack with the best test, on pairs of rounds that both scored."""
+def _log_odds(everybody: Panel) -> Floats:
+    """Return the log-odds of being in each round by how many are in it, which is public."""
+    n_in, n = everybody.labels.sum(axis=1), everybody.n_people
+    return np.asarray(np.log((n_in + 0.5) / (n - n_in + 0.5)))
+
+
+def _excess(
+    panel: Panel, best: Panel, log_odds: Floats, like: Finding, *, seed: int, n_controls: int
+) -> Finding:
+    """Compare an attack with the best test, on pairs of rounds that both scored.
+
+    Somebody who is in one of two rounds is likelier in the larger one, so the best test starts from
+    the odds of each round. An attack whose scores depend on how many are in finds that as well.
+    """
     rng = generator(seed, "ties", like.setting, like.attack)
     n = min(len(panel.scores), len(best.scores))
     one = Panel(panel.scores[:n], panel.labels[:n])
-    estimate = control.above_ceiling_by_rounds(one, best.scores[:n], rng, n_controls=n_controls)
+    beside = best.scores[:n] + log_odds[:n, None]
+    estimate = control.above_ceiling_by_rounds(one, beside, rng, n_controls=n_controls)
     note = f"lower bound at 99 % for all {n_controls} controls together"
     return _finding(like, EXCESS, replace(estimate, note=note))
 
