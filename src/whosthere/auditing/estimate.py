@@ -23,9 +23,10 @@ SECONDS_TO_TRY = 15.0
 
 # Bytes of a score, of its label, and of both with the numbers of round and person.
 _SCORE, _LABEL, _ROW = 4, 1, 13
-# A task's scores are there twice while a worker hands them over. To measure an attack, its scores
-# stand beside those of the ceiling, and are copied when rounds are put together.
-_HANDED_OVER, _MEASURED = 2, 3
+# While a worker puts a task's scores together and hands them over, they are there so many times
+# (measured). To measure an attack, its scores stand beside those of the ceiling, and are copied
+# when rounds are put together.
+_HANDED_OVER, _MEASURED = 5, 3
 
 FOLLOWED_BY = 1.3
 """How much longer an audit takes than its tasks: a closer look, what if, measuring, a report."""
