@@ -145,6 +145,7 @@ WRONG = [
     (f"{AUDIT} -M raw --user nobody", "not in these traces", "spelling"),
     (f"{AUDIT} -M raw --reference-size 117", "reference of 117", "58"),
     # families
+    (RECOMMEND, "--group-size", "such as 1000"),
     (f"{RECOMMEND} -m 20 -F suppress(k=1)", "suppress(k=1)", "Write one ?"),
     (f"{RECOMMEND} -m 20 -F suppress(k=?)|round(to=?)", "suppress(k=?)", "Write one ?"),
     (f"{RECOMMEND} -m 20 -F supress(k=?)", "'supress'", "Did you mean 'suppress'?"),
@@ -184,7 +185,6 @@ def test_wrong_input_is_refused_in_one_message(refused, typed, named, fix):
         f"audit {QUICK} -M raw -o run",
         f"{RECOMMEND} -m 20 --workers 0",
         f"{RECOMMEND} -m many",
-        RECOMMEND,
     ],
 )
 def test_wrong_usage_is_refused(whosthere, folder, typed, files):

@@ -27,7 +27,7 @@ from whosthere.seeds import check_seed
 from whosthere.specs import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from datetime import datetime, timedelta
 
     from whosthere.data.clusters import DrawGroup
@@ -120,7 +120,7 @@ class Block:
             object.__setattr__(self, name, tuple(kept))
 
     def contests(self, traces: Traces | None = None, every: timedelta = WEEK) -> Iterator[Contest]:
-        """Return what is measured, in order; it must be chosen who attacks.
+        """Return what is measured, in order.
 
         Traces tell which cells tables have, and `every` which time one of a series of tables has.
         """
@@ -131,9 +131,11 @@ class Block:
                 fix="Leave the mechanisms (`mechanisms`) out, or one of a table",
             )
         for name, kind in IN_BLOCKS.items():
-            if kind.example and not (getattr(self, name) or (closed and name == "mechanisms")):
+            given = getattr(self, name)
+            if kind.example and not (given or given is None or (closed and name == "mechanisms")):
                 fix = f"Give at least one (`{name}`), such as {kind.example}"
                 raise InputError(f"no {kind.words} is given", fix=fix)
+        attacks = _parsed(DEFAULT_ATTACKS) if self.attacks is None else self.attacks
         written = self.tables or (WrittenTable(),)
         layouts = [one.over(traces) for one in self.tables] or [ORDINARY]
         for mechanism, m, knowledge, times in product(
@@ -150,8 +152,12 @@ class Block:
                 for one, layout in zip(written, layouts, strict=True)
             )
             scheme = Scheme(tuple(tables), m)
-            for attack in self.attacks or ():
+            for attack in attacks:
                 yield Contest(Setting(scheme, knowledge), attack)
+
+
+def _parsed(attacks: Iterable[str]) -> tuple[Attack, ...]:
+    return tuple(map(Attack.parse, attacks))
 
 
 def several(given: Any) -> tuple[Any, ...]:  # noqa: ANN401 - one value or several of any type
@@ -368,7 +374,7 @@ class AuditOptions:
 
     def _blocks(self, m: int | None = None) -> Iterator[Block]:
         """Return the blocks with what was left open: who attacks, and the size of the groups."""
-        usual = tuple(map(Attack.parse, (STRONGEST,) if self.everybody else DEFAULT_ATTACKS))
+        usual = _parsed((STRONGEST,) if self.everybody else DEFAULT_ATTACKS)
         for block in self.blocks:
             sizes = block.group_size if m is None else (m,)
             attacks = usual if block.attacks is None else block.attacks
