@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from whosthere.auditing import work
+from whosthere.auditing.risk import TABLES
 from whosthere.auditing.store import MAY_LEAVE, NOTE, STAYS
 from whosthere.data.cities import simulate
 from whosthere.reporting.report import REPORT
@@ -65,8 +66,9 @@ def test_the_note_of_a_run_folder_names_all_of_its_files(whosthere, folder):
     whosthere(*AUDIT)
     leave, stay = Path("run", NOTE).read_text().split("must not leave")
     kept = {path.name for path in Path("run").iterdir()} - {".lock", NOTE, "tasks"}
-    # The others are written where changes were tried, or records were given.
-    assert kept | {"what_if.json", "traces.parquet"} == {*MAY_LEAVE, *STAYS}
+    # The others are written where changes were tried, records were given, or everybody was asked.
+    others = {"what_if.json", "traces.parquet", *(f"{name}.parquet" for name in TABLES)}
+    assert kept | others == {*MAY_LEAVE, *STAYS}
     assert all(f"  {name} " in leave for name in MAY_LEAVE)
     assert all(f"  {name} " in stay for name in (*STAYS, "tasks"))
 
