@@ -134,7 +134,7 @@ def groupings_of(
 def _uniqueness(tested: Traces, people: Ints64, m: int) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return the chance that each person is alone in a visited cell, mean over the cells."""
     others = max(tested.n_users - 1, 1)
-    visitors = tested.counts().reshape(-1).astype(np.float64)
+    visitors = np.bincount(tested.cells, minlength=tested.n_cells)
     alone = np.maximum(1 - (visitors - 1) / others, 0.0) ** max(m - 1, 0)
     cells = np.maximum(np.diff(tested.indptr)[people], 1)
     return tested.sums(np.tile(alone, tested.heaviest), people) / cells
