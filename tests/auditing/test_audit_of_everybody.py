@@ -451,3 +451,4 @@ def test_what_counts_several_times_is_audited(city, tmp_path):
     result = wt.audit(trips, out=tmp_path / "run", workers=1, what_if=False, **chosen)
     assert result.trusted is not False
     assert not result.everybody.groups.is_empty()
+    assert not result.leaks.is_empty()

@@ -238,7 +238,7 @@ def _leaks_of_everybody(rounds: EverybodyRounds) -> pl.DataFrame:
     found = []
     for setting in (one for one in rounds.plan.settings if one.scheme == rounds.task.scheme):
         people = rounds.known(setting.knowledge)[attacked.place].select(which)
-        leak = np.zeros(people.n_visits)
+        leak = np.zeros(people.cells.size)
         for one, release, fitted in zip(drawn, releases, rates, strict=True):
             inside = np.repeat(one.labels_of(rounds.everybody[which]), np.diff(people.indptr))
             terms = [null.by_cell() for _, null in nulls_of_everybody(release, people, fitted)]
@@ -255,7 +255,7 @@ def rarely_visited(traces: Traces) -> dict[str, Bools]:
 
 
 def leaks_of_people(people: Traces, leak: Floats, setting: str) -> pl.DataFrame:
-    """Add up what leaks by each visit of some people, shape (n_visits,); columns `LEAKS`."""
+    """Add up what leaks by each visited cell of each of some people; columns `LEAKS`."""
     found = []
     for axis in _Axis.both(people):
         place, person, n = axis.visited(people)
