@@ -24,6 +24,7 @@ from whosthere.errors import FileError, InputError
 from whosthere.game.everybody import EverybodyGame, _EverybodyPlayer
 from whosthere.game.rounds import Population
 from whosthere.inference.panel import Panel
+from whosthere.reporting.sections.overview import advice
 
 SAFE = "suppress(k=500)"
 WORDS = {
@@ -76,6 +77,12 @@ class TestWhatIsFound:
         assert found.include == 0.5
         assert found.trusted
         assert f"All {city.n_users}" in found.asked.replace(",", "") or city.n_users % 5
+
+    def test_the_advice_is_about_all_people_and_not_about_groups(self, found):
+        accepted = replace(found.verdicts[1], useless=False)
+        what, _ = advice(replace(found, verdicts=(accepted,)))
+        assert "once and of all people together" in what
+        assert "groups" not in what
 
     def test_each_round_tests_all_people(self, found, city):
         tests = pl.concat([one for name, one in scores(found).items() if "block" in name],
