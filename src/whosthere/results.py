@@ -8,6 +8,7 @@ from whosthere.auditing.follow_up import MeanOverTargets as MeanOverTargets, Wha
 from whosthere.auditing.policy import Floor as Floor, Limit as Limit
 from whosthere.auditing.release_check import Exposed as Exposed, ReleaseCheck as ReleaseCheck
 from whosthere.auditing.result import AuditResult as AuditResult
+from whosthere.auditing.risk import EverybodysRisk as EverybodysRisk
 from whosthere.auditing.series import Series as Series
 from whosthere.auditing.verdict import Verdict as Verdict
 from whosthere.data.cities import City as City

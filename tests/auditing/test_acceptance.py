@@ -150,6 +150,7 @@ class TestSeries:
         assert [one.lasts for one in series.series] == [3, 1]
         made = wt.publish(traces, SAFE, weeks=times, audit=folder / "series", **self.HOW)
         assert made.release.audited.audit == series.identity
+        assert made.release.audited.attacker_knows == "all their visits"
         assert made.release.epochs == wt.Traces.load(traces).epochs.part(0, 6 * times)
         assert len(made.release.regions) == 2
 

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +16,7 @@ from whosthere.auditing.plan_file import read_plan_file
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.prospects import prospects
-from whosthere.auditing.risk import TABLES, EverybodysRisk
+from whosthere.auditing.risk import TABLES, EverybodysRisk, groupings_of
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.work import LocalProcesses
 from whosthere.cli.main import main
@@ -23,6 +24,7 @@ from whosthere.errors import FileError, InputError
 from whosthere.game.everybody import EverybodyGame, _EverybodyPlayer
 from whosthere.game.rounds import Population
 from whosthere.inference.panel import Panel
+from whosthere.reporting.sections.overview import advice
 
 SAFE = "suppress(k=500)"
 WORDS = {
@@ -75,6 +77,12 @@ class TestWhatIsFound:
         assert found.include == 0.5
         assert found.trusted
         assert f"All {city.n_users}" in found.asked.replace(",", "") or city.n_users % 5
+
+    def test_the_advice_is_about_all_people_and_not_about_groups(self, found):
+        accepted = replace(found.verdicts[1], useless=False)
+        what, _ = advice(replace(found, verdicts=(accepted,)))
+        assert "once and of all people together" in what
+        assert "groups" not in what
 
     def test_each_round_tests_all_people(self, found, city):
         tests = pl.concat([one for name, one in scores(found).items() if "block" in name],
@@ -458,3 +466,35 @@ def test_percentiles_are_about_enough_people_at_either_end(n, shown):
     asked = SimpleNamespace(tests=lambda: panel, people=lambda: pl.Series(range(n)))
     risk = EverybodysRisk.of(SimpleNamespace(everybody={("here", "attack"): asked}), groups)
     assert set(risk.spread["percentile"]) == shown
+
+
+@pytest.mark.parametrize("weights", [None, [1, 1, 1, 1, 3]])
+def test_the_region_of_most_visits(weights):
+    """Also of what counts several times, such as trips, too; the first of equals."""
+    three = wt.Traces(
+        ("a", "b", "c"),
+        np.array([0, 3, 5, 5]),
+        np.array([0, 2, 3, 1, 2], np.int32),
+        wt.Regions(["north", "south"]),
+        wt.Epochs.from_json(
+            {"start": "2024-05-01T00:00:00+00:00", "length": "1h", "n": 2, "timezone": "UTC"}
+        ),
+        weights=None if weights is None else np.array(weights, np.int32),
+    )
+    found = groupings_of(three, np.arange(3), 2)
+    one = "north" if weights is None else "south"
+    assert found["region of most visits"] == ["south", one, "others"]
+    assert found["visits"] == ["2 to 4", "2 to 4", "0"]
+    # Nobody else is in three of the cells; in the fourth, one of the two who may be in is.
+    assert found["uniqueness"][:2] == ["0.8 to 1", "0.6 to 0.8"]
+
+
+def test_what_counts_several_times_is_audited(city, tmp_path):
+    """Such as trips between two places in a day."""
+    twice = 1 + (np.arange(city.cells.size) % 7 == 0)
+    trips = replace(city, weights=twice.astype(np.int32), most_added=2)
+    chosen = WORDS | {"mechanisms": "suppress(k=1)", "releases": 4}
+    result = wt.audit(trips, out=tmp_path / "run", workers=1, what_if=False, **chosen)
+    assert result.trusted is not False
+    assert not result.everybody.groups.is_empty()
+    assert not result.leaks.is_empty()

@@ -176,7 +176,10 @@ class TestKnowledge:
         plan, _, _, table = met(city, "others")
         assert set(table["attack"]) == {f"curious{STUDY_ONLY}", CEILING}
         assert list(plan.to_json()["contests"].values()) == [[f"curious{STUDY_ONLY}"]]
-        assert "has traces of the other people of the release, as no attacker" in plan.cautions[-1]
+        assert (
+            "has traces of the other people of the release, as hardly any attacker"
+            in plan.cautions[-1]
+        )
 
     @pytest.mark.parametrize("part", ["example_in", "others", "everybody", "older"])
     def test_whoever_uses_such_a_part_is_marked(self, part):

@@ -43,6 +43,29 @@ def panel(rng):
     return Panel(scores, labels)
 
 
+class TestPanel:
+    def test_the_threshold_allows_just_so_many_false_alarms(self):
+        """One of 100 may exceed it: so it is the second largest score, not the largest."""
+        scores = np.arange(1, 102, dtype=np.float32)[None]
+        panel = Panel(scores, np.arange(101)[None] == 100)
+        assert panel.curves.threshold(0.01) == 99
+
+    def test_what_is_looked_at_for_edges_is_of_all_people(self, monkeypatch):
+        """Of many scores a part, which must not be always the same people's."""
+        monkeypatch.setattr("whosthere.inference.panel._SCORES_FOR_EDGES", 30)
+        scores = np.tile(np.arange(10, dtype=np.float32), (6, 1))
+        panel = Panel(scores, np.random.default_rng(1).random(scores.shape) < 0.5)
+        assert panel.curves.edges.tolist() == list(range(10))
+
+    def test_what_chooses_the_guesses_does_not_judge_them(self, rng):
+        """Rounds that choose them tell labels perfectly, those that judge them nothing."""
+        labels = rng.random((20, 200)) < 0.5
+        tell = np.arange(20)[:, None] % 2 == 0
+        scores = np.where(tell, 5.0 * labels, 5.0 * (rng.random(labels.shape) < 0.5))
+        found = found_in(Panel(scores.astype(np.float32), labels))["empirical_eps"]
+        assert found.estimate < 0.1
+
+
 class TestValues:
     def test_equal_the_game_of_one_target(self, panel):
         """AUC, accuracy, pooled AUC and TPR by the other implementation, ties and all."""

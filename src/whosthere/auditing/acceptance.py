@@ -105,7 +105,7 @@ def acceptance(
         policy=audit.policy.name,
         limits={one.metric: one.most for one in audit.policy.limits},
         about=verdicts[0].who or "everybody",
-        attacker_knows=listed([one.knows or "nobody says" for one in verdicts]),
+        attacker_knows=listed(list(dict.fromkeys(one.knows or "nobody says" for one in verdicts))),
         released=datetime.now(UTC).date().isoformat(),
     )
 

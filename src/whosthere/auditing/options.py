@@ -16,7 +16,6 @@ from whosthere.adversary.knowledge import Knowledge
 from whosthere.auditing.choices import AuditChoices, OneOrMore, whole_numbers
 from whosthere.data.epochs import parse_length
 from whosthere.errors import GroupError, InputError, SpecError, suggestion
-from whosthere.game.everybody import EverybodyGame
 from whosthere.game.plan import Contest, Setting
 from whosthere.inference.vocabulary import STRONGEST
 from whosthere.privacy.mechanism import Mechanism
@@ -360,12 +359,11 @@ class AuditOptions:
         return FOR_EVERYBODY if self.everybody else SCALES[self.scale]
 
     @property
-    def game_of_everybody(self) -> EverybodyGame | None:
-        """The game that asks everybody; None where there are groups."""
+    def chance(self) -> float | None:
+        """The chance of being in a release of everybody; None where there are groups."""
         if not self.everybody:
             return None
-        chance = DEFAULT_INCLUDE if self.include is None else float(self.include)
-        return EverybodyGame(chance, self.min_visits)
+        return DEFAULT_INCLUDE if self.include is None else float(self.include)
 
     @property
     def attacks(self) -> tuple[Attack, ...]:

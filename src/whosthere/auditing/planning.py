@@ -49,7 +49,7 @@ def make_plan(options: AuditOptions, traces: Traces) -> Plan:
     first_epoch = _first_epoch(options, traces)
     population = Population.of(traces, first_epoch)
     reference_size = _reference_size(options, options.attacks, traces)
-    asks_everybody = options.game_of_everybody
+    asks_everybody = _game_of_everybody(options)
     m = None
     if asks_everybody is not None:
         m = asks_everybody.group_size(traces.n_users - reference_size)
@@ -84,6 +84,10 @@ def make_plan(options: AuditOptions, traces: Traces) -> Plan:
     return _without_idle(plan, population)
 
 
+def _game_of_everybody(options: AuditOptions) -> EverybodyGame | None:
+    return None if options.chance is None else EverybodyGame(options.chance, options.min_visits)
+
+
 def _game(
     options: AuditOptions,
     traces: Traces,
@@ -92,7 +96,7 @@ def _game(
     households: Clusters | None,
 ) -> Game:
     """Return the game, with what draws its groups if it is not chance alone; that is tried once."""
-    given, of_everybody = options.groups, options.game_of_everybody
+    given, of_everybody = options.groups, _game_of_everybody(options)
     if of_everybody is not None:
         return replace(of_everybody, households=households)
     if given is None:
@@ -377,22 +381,23 @@ def _check_chance(plan: Plan, population: Population) -> None:
             fix="Give larger data, or leave out `min_visits`, `reference_size` or `together`",
         )
     scored = min(
-        plan.releases_by(one) * (n if isinstance(one, AttackOnEverybody) else len(plan.targets))
+        plan.releases_by(one)
+        * (n_asked if isinstance(one, AttackOnEverybody) else len(plan.targets))
         for one in plan.attacks
     )
     n_releases = max(map(plan.releases_by, plan.attacks)) + plan.control_releases
-    # As small as these, a release may be of nobody, or a target be in none; or in all, as large.
+    # Less leaves nobody in some release, or those whom an attack scores out of all; more, in all.
     odd = _MOST_ODD
     least = max(1 - (odd / n_releases) ** (1 / n), 1 - odd ** (1 / scored))
     most = odd ** (1 / scored)
     if not least <= game.include <= most:
         what = "in" if game.include < least else "out of"
         nearest = min(ceil(100 * least), 99) if what == "in" else max(floor(100 * most), 1)
-        fits = least <= nearest / 100 <= most
+        proposed = f"a chance such as {nearest / 100:g}" if least <= nearest / 100 <= most else ""
+        more = "larger data" if what == "in" else "more releases or targets (`releases`, `targets`)"
         raise GroupError(
             f"a chance of {game.include:g} (`include`) may leave nobody {what} a release",
-            fix=(f"Give a chance such as {nearest / 100:g}" if fits else "Give larger data")
-            + ", or more releases or targets (`releases`, `targets`)",
+            fix="Give " + " or ".join(filter(None, (proposed, more))),
         )
 
 

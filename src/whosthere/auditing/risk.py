@@ -55,7 +55,7 @@ NAMED = _OF | {"precision": pl.Float64()} | _INTERVAL
 """Columns of `named.parquet`: how many people would be named correctly in a release if that share
 of the named must be right, and each person in question is in with a chance of 1/2; in fives."""
 
-_VISITS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+_VISITS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 _FIFTHS = 5
 # More places than these are put together as others.
 _MOST_REGIONS = 30
@@ -135,10 +135,10 @@ def groupings_of(
 def _uniqueness(tested: Traces, people: Ints64, m: int) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return the chance that each person is alone in a visited cell, mean over the cells."""
     others = max(tested.n_users - 1, 1)
-    visitors = tested.counts().reshape(-1).astype(np.float64)
+    visitors = np.bincount(tested.cells, minlength=tested.n_cells)
     alone = np.maximum(1 - (visitors - 1) / others, 0.0) ** max(m - 1, 0)
-    visits = np.maximum(tested.visits_per_user()[people], 1)
-    return tested.sums(np.tile(alone, tested.heaviest), people) / visits
+    cells = np.maximum(np.diff(tested.indptr)[people], 1)
+    return tested.sums(np.tile(alone, tested.heaviest), people) / cells
 
 
 def _main_regions(tested: Traces, people: Ints64) -> list[str]:
@@ -147,9 +147,10 @@ def _main_regions(tested: Traces, people: Ints64) -> list[str]:
     All but the most common ones are others.
     """
     n_regions = len(tested.regions)
-    rows = np.repeat(np.arange(tested.n_users), tested.visits_per_user())
+    rows = np.repeat(np.arange(tested.n_users), np.diff(tested.indptr))
     region, _ = region_and_epoch(tested.cells, tested.epochs.n)
-    key, visits = np.unique(rows * n_regions + region, return_counts=True)
+    key, pair = np.unique(rows * n_regions + region, return_inverse=True)
+    visits = np.bincount(pair, tested.weights)
     person, place = np.divmod(key, n_regions)
     order = np.lexsort((place, -visits, person))
     first = np.unique(person[order], return_index=True)

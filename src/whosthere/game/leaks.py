@@ -239,10 +239,9 @@ def _leaks_of_everybody(rounds: EverybodyRounds) -> pl.DataFrame:
     for setting in (one for one in rounds.plan.settings if one.scheme == rounds.task.scheme):
         known = rounds.known(setting.knowledge)
         # Of places alone, what single visits leak is not known of everybody.
-        people = (
-            attacked.traces.select([]) if known is None else known[attacked.place].select(which)
-        )
-        leak = np.zeros(people.n_visits)
+        everybody = attacked.traces if known is None else known[attacked.place]
+        people = everybody.select([] if known is None else which)
+        leak = np.zeros(people.cells.size)
         for one, release, fitted in zip(drawn, releases, rates, strict=True):
             rows = rounds.everybody[which[: people.n_users]]
             inside = np.repeat(one.labels_of(rows), np.diff(people.indptr))
@@ -260,7 +259,7 @@ def rarely_visited(traces: Traces) -> dict[str, Bools]:
 
 
 def leaks_of_people(people: Traces, leak: Floats, setting: str) -> pl.DataFrame:
-    """Add up what leaks by each visit of some people, shape (n_visits,); columns `LEAKS`."""
+    """Add up what leaks by each visited cell of each of some people; columns `LEAKS`."""
     found = []
     for axis in _Axis.both(people):
         place, person, n = axis.visited(people)

@@ -224,14 +224,17 @@ class Measured:
 
     @cached_property
     def labels(self) -> Bools:
+        """Whether each release holds its target."""
         return self.rows["label"].to_numpy()
 
     @cached_property
     def targets(self) -> Ints32:
+        """The target of each release."""
         return self.rows["target"].to_numpy()
 
     @cached_property
     def calibrated(self) -> Floats:
+        """The scores, so that they can be compared between targets."""
         return comparable_scores(self.rows)
 
     @cached_property
@@ -293,9 +296,11 @@ class Measured:
         yield judged.finding("empirical_eps_ceiling", metrics.Estimate(most, most, most))
 
     def mean(self, values: Floats) -> Estimate:
+        """Return the mean of a value of each target."""
         return metrics.mean_over_targets(values, unseen=(0.5, 1.0), errors=self.errors)
 
     def finding(self, metric: str, estimate: Estimate) -> Finding:
+        """Return an estimate with what it is about and rests on."""
         n_in, measured = int(self.labels.sum()), asdict(estimate)
         return Finding(
             self.rows["setting"][0],

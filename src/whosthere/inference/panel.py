@@ -115,7 +115,7 @@ class Panel:
     def people_in(self, group: Ints32) -> People:
         """Return what was measured of each person, given the group of each, from 0 on."""
         n_rounds, threshold = len(self.scores), self.curves.threshold(RATES[FINDS])
-        measured = np.empty((self.n_people, 5))
+        measured = np.full((self.n_people, 5), np.nan)
         step, n_groups = max(_BLOCK // n_rounds, 1), int(group.max()) + 1
 
         def compare(first: int, stop: int) -> Floats:

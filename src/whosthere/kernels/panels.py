@@ -78,7 +78,6 @@ def compare_rounds(
         n_out = n_rounds - n_in
         people[i, 2], people[i, 3] = n_in, found
         if n_in == 0 or n_out == 0:
-            people[i, 0] = people[i, 1] = people[i, 4] = np.nan
             continue
         wins = _beaten(scores[i], labels[i], order[i], n_in, beaten)
         people[i, 0] = wins / (float(n_in) * n_out)

@@ -204,9 +204,10 @@ def advice(audit: AuditResult) -> tuple[str, ...]:
         return tuple(said_of_series(audit.series))
     who = None if choice is None else choice.who
     scope = "" if who is None else f", as far as {who} are concerned"
+    of = "in groups of this size" if audit.include is None else "of all people together"
     sentences: list[str] = texts()["advice"][case]
     return tuple(
-        sentence.format(accepted=listed, best=shortened(best), scope=scope, left=left)
+        sentence.format(accepted=listed, best=shortened(best), of=of, scope=scope, left=left)
         for sentence in sentences
     )
 
