@@ -274,6 +274,7 @@ def audit(traces: wt.Traces) -> wt.results.AuditResult:
     bands: tuple[wt.results.Band, ...] = () if together is None else together.bands
     series: tuple[wt.results.Series, ...] = result.series
     everybody: wt.results.EverybodysRisk = result.everybody
+    print(everybody.people, everybody.spread, everybody.groups, everybody.named)
     print([(one.lasts, one.in_words, one.risk("auc"), one.crossed(limits[0])) for one in series])
     what_if: tuple[wt.results.WhatIf, ...] = result.what_if
     before: wt.results.MeanOverTargets = what_if[0].before

@@ -16,7 +16,7 @@ from whosthere.auditing.plan_file import read_plan_file
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.prospects import prospects
-from whosthere.auditing.risk import TABLES, EverybodysRisk, groupings_of
+from whosthere.auditing.risk import TABLES, groupings_of
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.work import LocalProcesses
 from whosthere.cli.main import main
@@ -464,7 +464,7 @@ def test_percentiles_are_about_enough_people_at_either_end(n, shown):
     panel = Panel(rng.normal(size=(20, n)).astype(np.float32), labels)
     groups = {"all": ["one"] * n}
     asked = SimpleNamespace(tests=lambda: panel, people=lambda: pl.Series(range(n)))
-    risk = EverybodysRisk.of(SimpleNamespace(everybody={("here", "attack"): asked}), groups)
+    risk = everybodys_risk(SimpleNamespace(everybody={("here", "attack"): asked}), groups)
     assert set(risk.spread["percentile"]) == shown
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from whosthere.data.cells import region_and_epoch
 from whosthere.data.floor import LEAST_PEOPLE, in_fives
@@ -70,29 +71,6 @@ class EverybodysRisk:
     groups: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=GROUPS))
     named: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=NAMED))
 
-    @classmethod
-    def of(cls, scores: Scores, groupings: Mapping[str, Sequence[str]]) -> EverybodysRisk:
-        """Measure it; `groupings` name the group of each person, by what people are grouped."""
-        found: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
-        for (setting, attack), asked in scores.everybody.items():
-            if attack == CEILING:
-                continue
-            panel, people = asked.tests(), asked.people()
-            each = {
-                "people": risk_of_people(panel).with_columns(person=people),
-                "spread": _spread(panel),
-                "groups": _groups(panel, groupings),
-                "named": _named(panel),
-            }
-            for name, table in each.items():
-                about = (pl.lit(setting).alias("setting"), pl.lit(attack).alias("attack"))
-                kept = table.with_columns(about).select(list(TABLES[name]))
-                found[name].append(kept.cast(TABLES[name]))  # type: ignore[arg-type]
-        return cls(**{
-            name: pl.concat([pl.DataFrame(schema=TABLES[name]), *tables])
-            for name, tables in found.items()
-        })  # fmt: skip
-
     def tables(self) -> dict[str, pl.DataFrame]:
         """Return the tables by the names of their files; none where only targets were asked."""
         if self.people.is_empty():
@@ -107,6 +85,29 @@ TABLES: dict[str, dict[str, Any]] = {
     "named": NAMED,
 }
 """The columns of each table, by the name of its file."""
+
+
+def everybodys_risk(scores: Scores, groupings: Mapping[str, Sequence[str]]) -> EverybodysRisk:
+    """Measure it; `groupings` name the group of each person, by what people are grouped."""
+    found: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
+    for (setting, attack), asked in scores.everybody.items():
+        if attack == CEILING:
+            continue
+        panel, people = asked.tests(), asked.people()
+        each = {
+            "people": risk_of_people(panel).with_columns(person=people),
+            "spread": _spread(panel),
+            "groups": _groups(panel, groupings),
+            "named": _named(panel),
+        }
+        for name, table in each.items():
+            about = (pl.lit(setting).alias("setting"), pl.lit(attack).alias("attack"))
+            kept = table.with_columns(about).select(list(TABLES[name]))
+            found[name].append(kept.cast(TABLES[name]))  # type: ignore[arg-type]
+    return EverybodysRisk(**{
+        name: pl.concat([pl.DataFrame(schema=TABLES[name]), *tables])
+        for name, tables in found.items()
+    })  # fmt: skip
 
 
 def groupings_of(
@@ -193,6 +194,8 @@ def _groups(panel: Panel, groupings: Mapping[str, Sequence[str]]) -> pl.DataFram
     tables = []
     for what, groups in groupings.items():
         found = by_group(panel, groups, least=LEAST_PEOPLE).with_columns(by=pl.lit(what))
+        # Exact means of a group and of parts of it would tell of the rest.
+        found = found.with_columns(cs.float().round(2))
         order = sorted(range(found.height), key=lambda row: _in_order(found["group"][row]))
         tables.append(found[order])
     shown = pl.concat(tables)

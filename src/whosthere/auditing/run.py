@@ -19,7 +19,7 @@ from whosthere.auditing.manifest import only_one, write_json
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult, with_settings
-from whosthere.auditing.risk import EverybodysRisk, groupings_of
+from whosthere.auditing.risk import EverybodysRisk, everybodys_risk, groupings_of
 from whosthere.auditing.series import series_of_setting
 from whosthere.auditing.store import KEPT, RunFolder, identity_of
 from whosthere.auditing.work import Job, ThisProcess, Workers
@@ -155,7 +155,7 @@ class PreparedAudit:
         )
         everybody = EverybodysRisk()
         if isinstance(plan.game, EverybodyGame):
-            everybody = EverybodysRisk.of(scores, self._groupings)
+            everybody = everybodys_risk(scores, self._groupings)
         results = {"scores": tests, "control": controls, "targets": targets, **everybody.tables()}
         for name, table in results.items():
             folder.write_results(name, table)

@@ -184,6 +184,7 @@ def _rests_on(result: AuditResult) -> Iterable[str]:
     attacks = list(dict.fromkeys(one.attack for one in result.findings if is_judged(one.attack)))
     sizes = sorted({one.group_size for one in result.verdicts if one.group_size is not None})
     by = f"{attacks[0]} alone" if len(attacks) == 1 else counted(len(attacks), "attack")
+    by = by if attacks else "attacks for study only"
     groups = " and ".join(f"{size:,}" for size in sizes)
     where = f"groups of {groups}"
     if result.include is not None:

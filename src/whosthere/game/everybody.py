@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from whosthere.privacy.publish import PublishedTable
     from whosthere.privacy.release import Release
 
+DIGITS = 4
+"""To how many digits scores of everybody, natural logarithms of odds, are told."""
 ROUNDS_IN_BLOCK = 5
 """How many rounds a task has, so that little is lost when it is interrupted."""
 BLOCK, CONTROL = "block", "control"
@@ -147,7 +149,8 @@ class _EverybodyPlayer(Player):
     score: Callable[[GameRound], Floats]
 
     def said(self, drawn: GameRound) -> Said:
-        scores = self.score(drawn)
+        # How many are in is public, and rates follow it in their last digits: that is no evidence.
+        scores = np.round(self.score(drawn), DIGITS)
         places = np.searchsorted(self.rows, list(drawn.labels))
         answers = {
             person: Answer(float(scores[place]), 0.0)

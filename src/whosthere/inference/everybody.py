@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from whosthere.arrays import Floats, Ints64
     from whosthere.inference.panel import Curves, Panel
 
+FEWEST_AT_TOP = 50
+"""Of fewer people, the tenth with the largest risk is fewer than five."""
 FEWEST_ALARMS = 10
 """A rate of false alarms is resolved if it makes so many of them over all rounds."""
 # How far around a rate the slope of the curve is taken.
@@ -55,7 +57,9 @@ def everybody_findings(
         yield from (finding(*one) for one in _eps(panel.of_units.curves, include, errors))
     yield finding("share_auc_90", share_above(panel.people, 0.9, errors=errors))
     if is_attack:
-        yield finding("auc_p90", percentile(panel.people, 0.9, errors=errors))
+        top = percentile(panel.people, 0.9, errors=errors)
+        few = f"about fewer than 5 people: {FEWEST_AT_TOP} are needed"
+        yield finding("auc_p90", top if n >= FEWEST_AT_TOP else Estimate(None, None, None, few))
 
 
 def pooled_auc(curves: Curves, errors: Errors = FIRST_ERRORS) -> Estimate:

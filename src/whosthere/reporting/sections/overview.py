@@ -206,6 +206,9 @@ def advice(audit: AuditResult) -> tuple[str, ...]:
     scope = "" if who is None else f", as far as {who} are concerned"
     of = "in groups of this size" if audit.include is None else "of all people together"
     sentences: list[str] = texts()["advice"][case]
+    if audit.include is not None:
+        # There is nobody left to add.
+        sentences = [sentence.replace("larger groups, ", "") for sentence in sentences]
     return tuple(
         sentence.format(accepted=listed, best=shortened(best), of=of, scope=scope, left=left)
         for sentence in sentences
