@@ -16,7 +16,7 @@ from whosthere.auditing.plan_file import read_plan_file
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.prospects import prospects
-from whosthere.auditing.risk import TABLES, groupings_of
+from whosthere.auditing.risk import TABLES, everybodys_risk, groupings_of
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.work import LocalProcesses
 from whosthere.cli.main import main
