@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import numpy as np
+import polars as pl
 import pytest
 
 import whosthere as wt
@@ -25,6 +26,7 @@ from whosthere.attacks import (
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.release_check import Exposed
+from whosthere.auditing.risk import PEOPLE
 from whosthere.auditing.series import Series
 from whosthere.auditing.verdict import Verdict
 from whosthere.game.rounds import Population
@@ -200,6 +202,7 @@ def values(city, traces, result, recommendation, checked_release):
         "scores of everybody": (everybody := wt.attack(made.release, everybody=traces)),
         "found people": everybody.found(),
         "found at": everybody.found()[0],
+        "everybody's risk": _risk(traces.n_users),
     }
     for name, kind in CLASSIFIERS.kinds.items():
         found[f"classifier {name}"] = kind.make()
@@ -213,6 +216,12 @@ def values(city, traces, result, recommendation, checked_release):
     once = Attack.parse("zero-knowledge(groups=20, validation=10, fit=per-target, rule=no)")
     found["fitted once"] = once.fit(raw.facts, known, auxiliary, seed=0)
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _risk(n, **about):
+    person = range(n)
+    columns = {name: about.get(name) for name in PEOPLE} | {"person": person}
+    return wt.results.EverybodysRisk(pl.DataFrame(columns, PEOPLE))
 
 
 def _texts(value):
@@ -329,6 +338,7 @@ def evil_values(city, traces, result, recommendation, checked_release):
         "epochs": traces.epochs,
         "policy": wt.Policy(EVIL, {"auc": 0.6}),
         "scores of everybody": wt.results.ScoresOfEverybody(EVIL, 2, 0.5, (EVIL,), np.array([0.5])),
+        "everybody's risk": _risk(5, setting=EVIL, attack=EVIL),
         "verdict": verdict,
         "checked release": replace(
             checked_release, verdict=verdict, exposed=(Exposed(EVIL, 5, 0, 5, 1.0, 0.1),)

@@ -18,6 +18,7 @@ import polars.selectors as cs
 from whosthere.data.cells import region_and_epoch
 from whosthere.data.floor import LEAST_PEOPLE, in_fives
 from whosthere.data.reading.tables import NOT_GIVEN
+from whosthere.display import Shown
 from whosthere.inference.naming import PRECISIONS, named
 from whosthere.inference.risk import OTHERS, PERCENTILES, by_group, risk_of_people, spread
 from whosthere.inference.vocabulary import CEILING
@@ -62,14 +63,19 @@ _FIFTHS = 5
 _MOST_REGIONS = 30
 
 
-@dataclass(frozen=True, eq=False)
-class EverybodysRisk:
+@dataclass(frozen=True, eq=False, repr=False)
+class EverybodysRisk(Shown):
     """How risk is spread over all who were asked; empty where only targets were."""
 
     people: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PEOPLE))
     spread: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SPREAD))
     groups: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=GROUPS))
     named: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=NAMED))
+
+    def _facts(self) -> dict[str, object]:
+        people = in_fives(self.people["person"].n_unique())
+        contests = self.people.select("setting", "attack").n_unique()
+        return {"people": people, "attacks on a protection": contests}
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Return the tables by the names of their files; none where only targets were asked."""
