@@ -6,12 +6,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-JOINT = Path(__file__).parents[1] / "examples" / "joint_methods.py"
+import whosthere as wt
+from whosthere.data.flows import Pairs
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 @pytest.fixture(scope="module")
 def joint():
-    return runpy.run_path(str(JOINT))
+    return runpy.run_path(str(EXAMPLES / "joint_methods.py"))
+
+
+@pytest.fixture(scope="module")
+def ends():
+    return runpy.run_path(str(EXAMPLES / "flows_both_ends.py"))
 
 
 @pytest.fixture
@@ -49,3 +57,22 @@ def test_joint_methods_can_be_audited(joint, capsys, monkeypatch):
     result = joint["main"](users=300, regions=16, days=1, **few)
     assert "accept" not in {one.decision for one in result.verdicts}
     assert "top_down knock-knock auc" in capsys.readouterr().out
+
+
+def test_flows_are_shown_where_both_ends_are_busy(ends):
+    places = wt.Regions(["A", "B", "C"])
+    pairs = Pairs(places, [0, 0, 1, 2], [1, 2, 0, 1])
+    # A has 16 departures and 20 arrivals; B 20 and 17; C 2 and 1.
+    counts = np.array([[15], [1], [20], [2]], dtype=np.int32)
+    shown = ends["both_ends"](pairs)(counts, 100, None)
+    assert shown.tolist() == [[15], [0], [20], [0]]
+    fewer = ends["both_ends"](pairs)(counts - 1, 100, None)
+    assert fewer.tolist() == [[0], [0], [19], [0]]
+
+
+def test_flows_between_busy_ends_can_be_audited(ends, capsys, monkeypatch):
+    monkeypatch.setattr("whosthere.auditing.work.usable_processors", lambda: 1)
+    few = {"attacks": "knock-knock", "group_size": 30, "targets": 1, "releases": 2}
+    result = ends["main"](users=300, regions=4, days=2, min_visits=1, **few)
+    assert len(result.verdicts) == 4
+    assert "show_between_busy_places knock-knock auc" in capsys.readouterr().out
