@@ -8,8 +8,8 @@
     whosthere ingest tdrive_beijing_thinned.parquet --grid 22x23 --timezone Asia/Shanghai \\
         --from 2008-02-04 --to 2008-02-05 --out tdrive.parquet
     python benchmarks/two_games.py milan-like=milan.parquet cdr-like=cdr.parquet \\
-        T-Drive=tdrive.parquet --again milan-like --trained milan-like --keep runs \\
-        --csv benchmarks/results/two_games.csv
+        T-Drive=tdrive.parquet --again milan-like --trained milan-like cdr-like T-Drive \\
+        --keep runs --csv benchmarks/results/two_games.csv
 
 Both games are played by `whosthere.audit`: groups of m of N people, and everybody with the chance
 m / N. Asked are people with five or more visits. The run folders in `--keep` can be resumed.
@@ -20,8 +20,8 @@ same 48 people in both games, so that it does not matter who they are; the stand
 resampling people, and rounds of the game of everybody, 400 times. The TPR is then that at one
 threshold for both, at which 1 % of everybody who is out are false alarms. `--again` names data
 on which two protections are compared once more, with another seed, so other people and groups, and
-three times as many releases of each. `--trained` names one for the attacks that are trained, on a
-few people, where half of all are set aside.
+three times as many releases of each. `--trained` names those for the attacks that are
+trained, on a few people, where half of all are set aside.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("data", nargs="+", help="NAME=TRACES")
     parser.add_argument("--again", help="the name of a data set")
-    parser.add_argument("--trained", help="the name of a data set")
+    parser.add_argument("--trained", nargs="*", default=(), help="names of data sets")
     parser.add_argument("--keep", type=Path, required=True)
     parser.add_argument("--csv", type=Path)
     given = parser.parse_args()
@@ -80,7 +80,7 @@ def main() -> None:
         if name == given.again:
             games = played(traces, given.keep / f"{name}-again", times=3, **AGAIN)
             rows += compared(f"{name}, again", *games)
-        if name == given.trained:
+        if name in given.trained:
             games = played_trained(traces, given.keep / f"{name}-trained")
             rows += compared(f"{name}, half set aside", *games)
     table = pl.DataFrame(rows)

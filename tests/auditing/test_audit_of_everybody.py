@@ -24,7 +24,9 @@ from whosthere.errors import FileError, InputError
 from whosthere.game.everybody import EverybodyGame, _EverybodyPlayer
 from whosthere.game.rounds import Population
 from whosthere.inference.panel import Panel
+from whosthere.inference.vocabulary import CEILING
 from whosthere.reporting.sections.overview import advice
+from whosthere.reporting.sections.sure import sure_section
 
 SAFE = "suppress(k=500)"
 WORDS = {
@@ -101,7 +103,7 @@ class TestWhatIsFound:
         risk = found.everybody
         assert risk.people.height == 2 * city.n_users
         assert set(risk.people["person"]) == set(range(city.n_users))
-        for table in (risk.spread, risk.groups, risk.named):
+        for table in (risk.spread, risk.groups, risk.named, risk.curves):
             assert "person" not in table.columns
         assert (risk.groups["people"] >= 5).all()
         assert (risk.groups["people"] % 5 == 0).all()
@@ -109,6 +111,21 @@ class TestWhatIsFound:
         assert (ends % 5 == 0).all()
         assert (np.diff(ends[:, [1, 0, 2]], axis=1) >= 0).all()
         assert {"visits", "uniqueness", "region of most visits"} == set(risk.groups["by"])
+
+    def test_curves_are_of_all_who_are_asked_in_the_report_and_in_pictures(self, found):
+        setting = found.verdicts[0].setting
+        rates = {one.attack: one for one in found.findings
+                 if (one.setting, one.metric) == (setting, "tpr_at_fpr_10pct")}  # fmt: skip
+        drawn = {curve.key.words: curve for panel in sure_section(found).curves[:1]
+                 for curve in panel.figures["linear"].curves}  # fmt: skip
+        assert drawn.keys() == {"likelihood-ratio", CEILING}
+        (axis, *_) = found.plot("roc").axes
+        lines = {line.get_label(): line.get_xydata() for line in axis.get_lines()}
+        for attack, curve in drawn.items():
+            at = curve.fpr.tolist().index(0.1)
+            ends = curve.low[at], curve.tpr[at], curve.high[at]
+            assert ends == (rates[attack].low, rates[attack].estimate, rates[attack].high)
+            assert [0.1, rates[attack].estimate] in lines[attack].tolist()
 
     def test_people_with_more_visits_are_easier_to_find(self, found):
         groups = found.everybody.groups.filter(by="visits", setting=found.verdicts[0].setting)

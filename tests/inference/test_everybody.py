@@ -5,12 +5,13 @@ from __future__ import annotations
 from itertools import islice
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.special import ndtr, ndtri
 
 from whosthere.errors import InputError
 from whosthere.inference import metrics
-from whosthere.inference.everybody import everybody_findings, pooled_auc, tpr_at_fpr
+from whosthere.inference.everybody import everybody_findings, pooled_auc, roc, tpr_at_fpr
 from whosthere.inference.looks import Errors, Look
 from whosthere.inference.naming import named, naming_table
 from whosthere.inference.panel import Panel
@@ -121,6 +122,22 @@ class TestValues:
             threshold = out[int(fpr * out.size)]
             expected = (scores[labels] > threshold).mean()
             assert tpr_at_fpr(panel.curves, fpr).value == pytest.approx(expected)
+
+    def test_the_curve_is_the_metric_at_every_rate_that_can_be_resolved(self, rng):
+        panel = drawn(rng, 40, np.linspace(0, 3, 60))
+        rates = [1e-4, 0.01, 0.1, 0.5]
+        curve = roc(panel, rates)
+        assert curve["fpr"].to_list() == [*rates[1:], 1.0]
+        assert curve["tpr"].is_sorted()
+        assert curve.row(-1) == (1.0, 1.0, 1.0, 1.0)
+        for fpr, *ends in curve.head(-1).iter_rows():
+            one = tpr_at_fpr(panel.curves, fpr)
+            assert ends == [one.value, one.low, one.high]
+        assert curve.filter(
+            (pl.col("low") > pl.col("tpr")) | (pl.col("tpr") > pl.col("high"))
+        ).is_empty()
+        few = roc(drawn(rng, 1, np.ones(100)), [0.01])
+        assert few["fpr"].to_list() == [1.0]
 
     def test_what_cannot_be_resolved_is_none(self, rng):
         found = found_in(drawn(rng, 4, np.ones(100)), 0.9)

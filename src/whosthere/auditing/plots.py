@@ -51,8 +51,16 @@ def draw(result: AuditResult, what: str) -> Picture:
 
 
 def _draw_roc(result: AuditResult) -> Picture:
-    """Draw how many people each attack finds at which rate of false alarms, over all targets."""
-    figure = _panels(result.scores, _roc)
+    """Draw how many people each attack finds at which rate of false alarms, over all asked."""
+    everybody = result.everybody.curves
+
+    def line(rows: pl.DataFrame) -> tuple[Floats, Floats]:
+        asked = everybody.filter(setting=rows["setting"][0], attack=rows["attack"][0])
+        if asked.is_empty():
+            return _roc(rows)
+        return asked["fpr"].to_numpy(), asked["tpr"].to_numpy()
+
+    figure = _panels(result.scores, line)
     guessing = np.linspace(0, 1, 500) ** 2
     for axis in figure.axes:
         axis.plot(guessing, guessing, color="#999999", linestyle=":", linewidth=1)

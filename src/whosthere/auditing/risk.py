@@ -19,9 +19,10 @@ from whosthere.data.cells import region_and_epoch
 from whosthere.data.floor import LEAST_PEOPLE, in_fives
 from whosthere.data.reading.tables import NOT_GIVEN
 from whosthere.display import Shown
+from whosthere.inference.everybody import roc
 from whosthere.inference.naming import PRECISIONS, named
 from whosthere.inference.risk import OTHERS, PERCENTILES, by_group, risk_of_people, spread
-from whosthere.inference.vocabulary import CEILING
+from whosthere.inference.vocabulary import CEILING, RATES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,9 +57,15 @@ GROUPS |= {
 NAMED = _OF | {"precision": pl.Float64()} | _INTERVAL
 """Columns of `named.parquet`: how many people would be named correctly in a release if that share
 of the named must be right, and each person in question is in with a chance of 1/2; in fives."""
+CURVES = _OF | dict.fromkeys(("fpr", "tpr", "low", "high"), pl.Float64())
+"""Columns of `curves.parquet`: the share of people found, `tpr`, at each rate of false alarms."""
 
 _VISITS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 _FIFTHS = 5
+# Evenly in both pictures, of which one enlarges the low rates.
+_FALSE_ALARMS = np.union1d(
+    np.geomspace(1e-4, 1, 60, endpoint=False), [*RATES.values(), *np.linspace(0.05, 0.95, 19)]
+)
 # More places than these are put together as others.
 _MOST_REGIONS = 30
 
@@ -71,6 +78,7 @@ class EverybodysRisk(Shown):
     spread: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SPREAD))
     groups: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=GROUPS))
     named: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=NAMED))
+    curves: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CURVES))
 
     def _facts(self) -> dict[str, object]:
         people = in_fives(self.people["person"].n_unique())
@@ -89,6 +97,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "spread": SPREAD,
     "groups": GROUPS,
     "named": NAMED,
+    "curves": CURVES,
 }
 """The columns of each table, by the name of its file."""
 
@@ -97,15 +106,15 @@ def everybodys_risk(scores: Scores, groupings: Mapping[str, Sequence[str]]) -> E
     """Measure it; `groupings` name the group of each person, by what people are grouped."""
     found: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
     for (setting, attack), asked in scores.everybody.items():
-        if attack == CEILING:
-            continue
         panel, people = asked.tests(), asked.people()
-        each = {
-            "people": risk_of_people(panel).with_columns(person=people),
-            "spread": _spread(panel),
-            "groups": _groups(panel, groupings),
-            "named": _named(panel),
-        }
+        each = {"curves": roc(panel, _FALSE_ALARMS.tolist())}
+        if attack != CEILING:
+            each |= {
+                "people": risk_of_people(panel).with_columns(person=people),
+                "spread": _spread(panel),
+                "groups": _groups(panel, groupings),
+                "named": _named(panel),
+            }
         for name, table in each.items():
             about = (pl.lit(setting).alias("setting"), pl.lit(attack).alias("attack"))
             kept = table.with_columns(about).select(list(TABLES[name]))

@@ -63,6 +63,7 @@ MAY_LEAVE = {
     "spread.parquet": "how risk is spread over everybody",
     "groups.parquet": "the risk of groups of everybody",
     "named.parquet": "how many of everybody would be named correctly",
+    "curves.parquet": "how many of everybody are found at each rate of false alarms",
     "what_if.json": "what coarser tables would change",
 }
 """What may be given to those who decide about a release: no numbers about single people."""

@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from whosthere.inference import one_run
 from whosthere.inference.finding import Finding
@@ -16,7 +17,7 @@ from whosthere.inference.risk import mean_of_people, percentile, share_above
 from whosthere.inference.vocabulary import CEILING, RATES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from whosthere.arrays import Floats, Ints64
     from whosthere.inference.panel import Curves, Panel
@@ -107,6 +108,18 @@ def tpr_at_fpr(curves: Curves, fpr: float, errors: Errors = FIRST_ERRORS) -> Est
         less = _share_found(curves, place + 1, 0.0, errors)
         found = replace(found, low=less.low, low_to_decide=less.low_to_decide)
     return found
+
+
+def roc(panel: Panel, rates: Iterable[float]) -> pl.DataFrame:
+    """Return `tpr` at some rates of false alarms, `fpr`, with the ends of a 95 % interval.
+
+    Rates that the scores cannot resolve are left out. Who names everybody finds everybody.
+    """
+    found = ((fpr, tpr_at_fpr(panel.curves, fpr)) for fpr in rates)
+    rows = [(fpr, one.value, one.low, one.high) for fpr, one in found if one.value is not None]
+    rows.append((1.0, 1.0, 1.0, 1.0))
+    columns = dict.fromkeys(("fpr", "tpr", "low", "high"), pl.Float64)
+    return pl.DataFrame(rows, columns, orient="row")
 
 
 def _slope(curves: Curves, first: int, last: int) -> float:

@@ -65,7 +65,7 @@ def _chart(what: str, rows: Iterable[Protection]) -> DotChart:
 
 def _of_percentiles(spread: pl.DataFrame) -> Iterator[Protection]:
     for share in spread["percentile"].unique().sort():
-        label = texts()["everybody"]["percentile"].format(share=f"{share:.0%}")
+        label = texts()["everybody"]["percentile"].format(share=f"{100 * share:.0f} %")
         rows = spread.filter(percentile=share).iter_rows(named=True)
         found = {row["metric"]: (row["value"], row["low"], row["high"]) for row in rows}
         yield Protection(label, tuple(_dots(label, found)))
@@ -73,7 +73,8 @@ def _of_percentiles(spread: pl.DataFrame) -> Iterator[Protection]:
 
 def _of_groups(groups: pl.DataFrame) -> Iterator[Protection]:
     for row in groups.iter_rows(named=True):
-        label = f"{row['group']} visits ({row['people']:,} people)"
+        visits = "visit" if row["group"] == "1" else "visits"
+        label = f"{row['group']} {visits} ({row['people']:,} people)"
         yield Protection(label, tuple(_dots(label, {risk: _ends(row, risk) for risk in RISKS})))
 
 
@@ -101,7 +102,7 @@ def _named(named: pl.DataFrame, numbers: Mapping[str, int]) -> Table:
         by = {row["precision"]: row for row in own.iter_rows(named=True)}
         cells = (_people(by[share]) for share in shares)
         rows.append((parts.protection_cell(numbers[setting], setting), attack, *cells))
-    heads = (Head(f"if {share:.0%} must be right") for share in shares)
+    heads = (Head(f"if {100 * share:.0f} % must be right") for share in shares)
     return Table.of(texts()["everybody"]["named"], (PROTECTION, ATTACK, *heads), rows)
 
 

@@ -64,6 +64,7 @@ def _roc_charts(audit: AuditResult, found: Lookup, setting: str) -> dict[str, Ch
     if not audit.scores.width:
         return {}
     here = audit.scores.filter(pl.col("setting") == setting)
+    of_everybody = audit.everybody.curves.filter(setting=setting)
     seed = int(audit.plan["seed"])
     curves, n_out = [], 1
     for name in (*found.attacks_in(setting), CEILING):
@@ -73,7 +74,13 @@ def _roc_charts(audit: AuditResult, found: Lookup, setting: str) -> dict[str, Ch
             continue
         n_out = max(n_out, without)
         style = "ceiling" if name == CEILING else f"s{found.attacks.index(name) % 6}"
-        curves.append(roc_curve(rows, Key(shortened(name), style), seed=seed))
+        key, asked = Key(shortened(name), style), of_everybody.filter(attack=name)
+        if asked.is_empty():
+            curves.append(roc_curve(rows, key, seed=seed))
+            continue
+        ends = (asked[end].fill_null(asked["tpr"]).to_numpy() for end in ("low", "high"))
+        curves.append(Curve(key, asked["fpr"].to_numpy(), asked["tpr"].to_numpy(), *ends))
+        n_out = max(n_out, round(1 / asked["fpr"][0]))
     if not curves:
         return {}
     title = f"ROC curves of {counted(len(curves), 'attack')} against {shortened(setting)}"
