@@ -24,10 +24,12 @@ import sys
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 import whosthere as wt
+from whosthere.auditing.store import RunFolder
 from whosthere.data.city.models import CITIES
 
 # Makes 30 visits a week of each person on average where there are 10,000 regions.
@@ -72,7 +74,15 @@ def simulate(given: argparse.Namespace) -> None:
 
 
 def audit(given: argparse.Namespace) -> None:
-    """Audit everybody, as a user would."""
+    """Audit everybody, as a user would; killed right after so many tasks if that is asked for."""
+    write = RunFolder.write_task
+
+    def write_and_be_killed(self: RunFolder, *task: Any) -> None:  # noqa: ANN401
+        write(self, *task)
+        if tasks_done(self.path) == given.kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    RunFolder.write_task = write_and_be_killed  # type: ignore[method-assign]
     wt.audit(
         traces_of(given),
         mechanisms=given.mechanism,
@@ -84,6 +94,10 @@ def audit(given: argparse.Namespace) -> None:
         seed=1,
         out=given.out,
     )
+
+
+def tasks_done(run: Path) -> int:
+    return sum(1 for _ in run.glob("tasks/[!.]*.parquet"))
 
 
 def benchmark(given: argparse.Namespace) -> dict:
@@ -146,26 +160,24 @@ class Watched:
 
 
 def watch(given: argparse.Namespace, run: Path, *, kill_at: int = 0) -> Watched:
-    """Run the audit and look at its processes; kill it once so many tasks are done."""
+    """Run the audit, which may be killed once so many tasks are done, and look at its processes."""
     found, begun = Watched(), time.perf_counter()
-    process = _started(given, "audit", "--out", str(run))
+    process = _started(given, "audit", "--out", str(run), f"--kill-at={kill_at}")
     used: dict[int, float] = {}
-    while process.poll() is None:
+    ended = False
+    while not ended:
         family = _family(process.pid)
         found.most_of_all = max(found.most_of_all, sum(map(_memory, family)))
         for pid in family:
             most = _most_memory(pid)
             found.most_of_each[pid] = max(most, found.most_of_each.get(pid, 0))
             used[pid] = max(_processor_seconds(pid), used.get(pid, 0.0))
-        n_done = sum(1 for _ in run.glob("tasks/[!.]*.parquet"))
-        if n_done > found.tasks:
-            found.tasks, found.seconds_until_tasks = n_done, time.perf_counter() - begun
-        if kill_at and n_done >= kill_at:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            found.killed = True
-            while any(Path(f"/proc/{pid}").exists() for pid in family[1:]):
-                time.sleep(SECONDS_BETWEEN_LOOKS)
+        ended = process.poll() is not None
+        if tasks_done(run) > found.tasks:
+            found.tasks, found.seconds_until_tasks = tasks_done(run), time.perf_counter() - begun
+        time.sleep(0 if ended else SECONDS_BETWEEN_LOOKS)
+    found.killed = process.returncode == -signal.SIGKILL and kill_at > 0
+    while any(Path(f"/proc/{pid}").exists() for pid in used):
         time.sleep(SECONDS_BETWEEN_LOOKS)
     if process.returncode and not found.killed:
         raise SystemExit(f"the audit failed with {process.returncode}")

@@ -31,7 +31,7 @@ def test_an_audit_of_everybody_that_is_killed_finds_the_same(tmp_path):
     assert first["killed"]
     assert not second["killed"]
     # Four blocks of five releases, and one of controls.
-    assert 2 <= first["tasks_done"] < second["tasks_done"] == 5
+    assert (first["tasks_done"], second["tasks_done"]) == (2, 5)
     assert found["same_as_uninterrupted"]
     assert 0.1 < second["gb_main"] <= second["gb_together"] + 0.5 < 4
     everybody = found["findings"]["likelihood-ratio: pooled_auc"]
