@@ -8,10 +8,13 @@ everybody by the likelihood ratio with rates
 
     python benchmarks/flows.py TRIPS.parquet > benchmarks/results/flows.csv
     python benchmarks/flows.py TRIPS.parquet --certainty
+    python benchmarks/flows.py TRIPS.parquet --structure
 
 TRIPS has the columns user, timestamp (Unix seconds) and station, two rows for each trip. People are
 counted once in a cell. AUC and TPR at 1 % FPR are over everybody with 20 trips or more, with scores
-cut at +- 50, mean over releases; errors are standard errors over releases.
+cut at +- 50, mean over releases; errors are standard errors over releases. `--structure` looks for
+what the product's rates leave out: components of origins, of destinations and of pairs by epochs.
+It prints the largest singular value of each, as a share of what noise alone stays below.
 """
 
 from __future__ import annotations
@@ -24,10 +27,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from scipy.linalg import svdvals
 
 import whosthere as wt
 from few_epochs import EVENT, MOST, M, auc_and_tpr, mean_auc
 from whosthere.adversary.attacks import LikelihoodRatio
+from whosthere.adversary.components import edge_of
+from whosthere.adversary.rates import FLAT, fit_rates
 from whosthere.data.traces import Group
 from whosthere.game.optimum import log_ratios
 from whosthere.privacy.facts import Facts
@@ -139,12 +145,49 @@ def certainty(hours, n_releases) -> Iterator[dict[str, object]]:
         }
 
 
+def structure(table, spec, traces, n_releases) -> Iterator[dict[str, object]]:
+    """Yield how far what the rates leave out stands out of noise; 1 is the edge."""
+    pairs = traces.regions
+    ends = {"origins": pairs.origins, "destinations": pairs.destinations,
+            "pairs": np.arange(len(pairs))}  # fmt: skip
+    found = {name: [] for name in ends}
+    for i in range(n_releases):
+        rng = np.random.default_rng([SEED, i])
+        rows = rng.choice(traces.n_users, M, replace=False).astype(np.int64)
+        made = publish_table(Group(traces, rows), Mechanism.parse(spec), bounding=rng, noise=rng)
+        rates = fit_rates(made.release)
+        base = rates.log_rates_of_lines(slice(None), 0)
+        of_cells, *_ = rates.completion.residuals(
+            made.release.symbols, (rates.rows, rates.columns, FLAT), FLAT.astype(np.float32)
+        )
+        deviation = rates.completion.deviations(base)
+        place = (base - rates.completion.tables.first) / rates.completion.tables.step
+        weight = np.interp(place, np.arange(rates.completion.weight.size), rates.completion.weight)
+        for name, end in ends.items():
+            parts = [_by_end(one, end) for one in
+                     (of_cells * deviation, deviation**2, weight * deviation**2)]  # fmt: skip
+            varies = parts[2] / parts[1]
+            edge = edge_of(varies.sum(axis=1), varies.sum(axis=0))
+            found[name].append(svdvals(parts[0] / np.sqrt(parts[1]))[0] / edge)
+    yield {"table": table, "protection": spec} | {
+        f"{name} by epochs": float(np.max(each)) for name, each in found.items()
+    }
+
+
+def _by_end(values: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Add up rows of pairs with the same end."""
+    found = np.zeros((int(end.max()) + 1, values.shape[1]))
+    np.add.at(found, end, values)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("trips")
     parser.add_argument("--releases", type=int, default=8)
     parser.add_argument("--table", choices=TABLES, action="append")
     parser.add_argument("--certainty", action="store_true", help="only how often tests are right")
+    parser.add_argument("--structure", action="store_true", help="only what rates leave out")
     given = parser.parse_args()
     hours = wt.read_records(
         given.trips,
@@ -163,7 +206,11 @@ def main() -> None:
         first, n, joined = TABLES[table]
         traces = Layout(epochs=joined)(hours.between(first, n))
         for spec in PROTECTIONS:
-            rows = pl.DataFrame(measured(table, spec, traces, who, given.releases))
+            if given.structure:
+                found = structure(table, spec, traces, given.releases)
+            else:
+                found = measured(table, spec, traces, who, given.releases)
+            rows = pl.DataFrame(found)
             rows.write_csv(sys.stdout, include_header=first_one, float_precision=4)
             first_one = False
             sys.stdout.flush()
