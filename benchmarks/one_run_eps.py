@@ -100,12 +100,15 @@ def bound(
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--repetitions", type=int, default=400)
+    parser.add_argument("--only", default="", help="rows that begin so, numbers without commas")
     options = parser.parse_args()
     n, begun = options.repetitions, time.perf_counter()
     print(f"python benchmarks/one_run_eps.py --repetitions {n}")
     print(f"{'mechanism':<18}{'cells':>6}{'releases':>9}{'people':>9}{'eps':>5}{'above':>15}"
           f"{'mean':>7}{'mean/eps':>9}{'largest':>8}{'promised':>9}")  # fmt: skip
     for kind, cells, releases, people in SETTINGS:
+        if not f"{kind} {cells} {releases} {people}".startswith(options.only):
+            continue
         for eps in EPS:
             mechanism = mechanism_of(kind, cells, eps)
             found = np.array(
