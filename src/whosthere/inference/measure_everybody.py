@@ -8,6 +8,7 @@ sample too, and often the smaller one.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,15 +73,15 @@ def measure_everybody(
         best = _panel(scores, setting, CEILING, own) if setting in has_ceiling else None
         ruled_out = 0
         for attack in own:
-            if attack == CEILING and best is None:
+            if attack != CEILING:
+                panel = _panel(scores, setting, attack, own)
+            elif best is None:
                 continue
-            panel = best if attack == CEILING else _panel(scores, setting, attack, own)
-            assert panel is not None  # noqa: S101 - for the type checker
-
-            def findings(panel: Panel, attack: str = attack) -> Iterator[Finding]:
-                about = {"setting": setting, "attack": attack}  # noqa: B023 - used at once
-                return everybody_findings(panel, **about, include=include, errors=errors)  # noqa: B023
-
+            else:
+                panel = best
+            findings = partial(
+                everybody_findings, setting=setting, attack=attack, include=include, errors=errors
+            )
             measured = list(findings(panel))
             found += measured
             if is_judged(attack) and rounds[attack] > shared:
