@@ -1,8 +1,9 @@
-"""Tables that add up: hours and region-days, judged together and as a sum of terms.
+"""Tables that nest: hours and region-days, judged together and as a sum of terms.
 
     whosthere simulate milan-like --users 10000 --seed 1 --out city
     whosthere ingest city/records.parquet --regions city/regions.csv --out milan.parquet
     python benchmarks/nested_tables.py milan.parquet --group 1000
+    python benchmarks/nested_tables.py milan.parquet --distinct --hours 4 --hours 24
 
 Every draw publishes a group, and scores as many people of it as others. Both scores are of the same
 releases; differences have standard errors over draws.

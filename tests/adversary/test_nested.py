@@ -1,8 +1,10 @@
 """Tables that add up: the law of all of them together, against enumeration."""
 
 import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -192,6 +194,30 @@ def test_nobody_is_ruled_out_because_others_were_there_for_both_hours(with_visit
     assert score > -5
 
 
+def test_the_chance_to_count_is_that_of_the_rates_within_what_can_be():
+    """Some visits may always be of one person, and nobody makes more than there are parts."""
+
+    def kept(layouts, expected):
+        views = [_view(one, "raw", 2, KnownVisits(np.array([0]))) for one in layouts]
+        (chain,) = chains(views)
+        rates = [SimpleNamespace(log_rates_by_hour=np.log(one).__getitem__) for one in expected]
+        nulls = [
+            SimpleNamespace(lines=SimpleNamespace(rates=of), release=SimpleNamespace(facts=v.facts))
+            for of, v in zip(rates, views, strict=True)
+        ]
+        levels = chain._levels_of(np.arange(2))
+        return [np.exp(one) for one in chain._log_kept(nulls, levels)]
+
+    hours, day = np.array([1.0, 3.0]), Layout(epochs=2)
+    for people, chance in ((3.0, 0.75), (5.0, 0.99), (0.1, 0.5)):
+        found = kept([ORDINARY, day], [hours, np.array([people])])
+        assert found[1] == pytest.approx([chance] * 2)
+    # A sum counts all visits, and its people are still not as many.
+    visits = Layout(epochs=2, counts="visits")
+    found = kept([ORDINARY, visits, day], [hours, np.array([4.0]), np.array([5.0])])
+    assert found[1:] == [pytest.approx([1.0] * 2), pytest.approx([0.99] * 2)]
+
+
 def test_which_tables_are_judged_together():
     visits = KnownVisits(np.array([0]))
     day, week = (Layout(epochs=k, counts="visits") for k in (2, 4))
@@ -205,6 +231,10 @@ def test_which_tables_are_judged_together():
     assert places(ORDINARY, people, week) == [(0, 2), (1,)]
     assert places(ORDINARY, people) == [(0, 1)]
     assert places(people, people) == [(0, 1)]
+    # People who make several trips count again, so these are not thinned.
+    trips = _view(people, "raw", 4, visits, n_regions=2)
+    trips = replace(trips, facts=replace(trips.facts, most_added=2))
+    assert len(chains([_view(ORDINARY, "raw", 4, visits, n_regions=2), trips])) == 2
     # What adds up comes first, whatever else is published.
     assert places(people, ORDINARY, day) == [(1, 2, 0)]
     # Hours of a district and days of its regions are no parts of one another.
