@@ -12,8 +12,10 @@ from scipy.stats import binom, poisson
 
 from whosthere.adversary.attacks import RULED_OUT, Auxiliary, LikelihoodRatio
 from whosthere.adversary.attacks.base import View
+from whosthere.adversary.attacks.likelihood_ratio import _null
 from whosthere.adversary.knowledge import KnownRegions, KnownVisits
-from whosthere.adversary.nested import Tree, chains
+from whosthere.adversary.nested import Chain, Tree, chains
+from whosthere.adversary.rates import fit_rates
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.privacy.facts import Facts
@@ -216,6 +218,22 @@ def test_the_chance_to_count_is_that_of_the_rates_within_what_can_be():
     visits = Layout(epochs=2, counts="visits")
     found = kept([ORDINARY, visits, day], [hours, np.array([4.0]), np.array([5.0])])
     assert found[1:] == [pytest.approx([1.0] * 2), pytest.approx([0.99] * 2)]
+
+
+@pytest.mark.parametrize(("hours", "day", "first"), [([2, 2], 3, 0), ([40, 40], 3, 1)])
+def test_the_table_that_says_most_about_the_target_keeps_its_score(monkeypatch, hours, day, first):
+    """A visit among few says more than two among many."""
+    views = [
+        _view(ORDINARY, "raw", 2, KnownVisits(np.array([0, 1]))),
+        _view(Layout(epochs=2), "raw", 2, KnownVisits(np.array([0]))),
+    ]
+    (chain,) = chains(views)
+    nulls = []
+    for view, values in zip(views, ([hours], [[day]]), strict=True):
+        release = Release(np.array(values, np.int32), view.facts)
+        nulls.append(_null(release, view.knowledge, fit_rates(release)))
+    monkeypatch.setattr(Chain, "_added_by_others", lambda *_: 0.0)
+    assert chain.score(nulls) == nulls[first].by_person(1)[0]
 
 
 def test_which_tables_are_judged_together():
