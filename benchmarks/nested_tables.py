@@ -1,8 +1,9 @@
-"""Tables that add up: hours and region-days, judged together and as a sum of terms.
+"""Tables that nest: hours and region-days, judged together and as a sum of terms.
 
     whosthere simulate milan-like --users 10000 --seed 1 --out city
     whosthere ingest city/records.parquet --regions city/regions.csv --out milan.parquet
     python benchmarks/nested_tables.py milan.parquet --group 1000
+    python benchmarks/nested_tables.py milan.parquet --distinct --hours 4 --hours 24
 
 Every draw publishes a group, and scores as many people of it as others. Both scores are of the same
 releases; differences have standard errors over draws.
@@ -75,15 +76,18 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=6)
     parser.add_argument("--people", type=int, default=300, help="asked of each kind in a draw")
     parser.add_argument("--visits", type=int, default=5, help="the fewest of those asked")
-    parser.add_argument("--hours", type=int, default=24, help="epochs of a total")
+    parser.add_argument("--hours", type=int, action="append", help="epochs of a total; 24")
+    parser.add_argument("--distinct", action="store_true", help="totals of distinct people")
     parser.add_argument("--spec", action="append", help="instead of the usual ones")
     options = parser.parse_args()
     traces = wt.Traces.load(options.traces)
-    layouts = [ORDINARY, Layout(epochs=options.hours, counts="visits")]
+    counts = "people" if options.distinct else "visits"
+    layouts = [ORDINARY, *(Layout(epochs=n, counts=counts) for n in options.hours or [24])]
     people = [layout(traces) for layout in layouts]
     eligible = np.flatnonzero(traces.visits_per_user() >= options.visits)
-    print("| | hours | totals | sum of terms | together | together - sum |")
-    print("|---|---|---|---|---|---|")
+    totals = " | ".join(f"{layout.epochs} hours" for layout in layouts[1:])
+    print(f"| | hours | {totals} | sum of terms | together | together - sum |")
+    print("|---" * (len(layouts) + 4) + "|")
     for spec in options.spec or [*SPECS, NOISE]:
         by_draw = []
         for draw in range(options.draws):
@@ -95,7 +99,7 @@ def main() -> None:
             found = scores(layouts, people, rows, np.concatenate(asked), spec=spec, rng=rng)
             by_draw.append([measures(labels, column) for column in found.T])
         means = np.mean(by_draw, axis=0)
-        more = np.array(by_draw)[:, 3] - np.array(by_draw)[:, 2]
+        more = np.array(by_draw)[:, -1] - np.array(by_draw)[:, -2]
         error = more.std(axis=0, ddof=1) / np.sqrt(len(more))
         shown = " | ".join(f"{auc:.3f} / {tpr:.2f}" for auc, tpr in means)
         said = " / ".join(

@@ -1,4 +1,4 @@
-"""Tables that add up: the counts of one are sums of the counts of another.
+"""Tables that nest: the counts of one are sums of the counts of another, or of a part of them.
 
 A hidden count below a shown total is not free: the total says what the hidden counts add up to. So
 tables that nest are judged together. Others in the smallest cells are independent and Poisson. What
@@ -6,6 +6,10 @@ was published of them, of their sums and of the sums of those is a tree, whose c
 the leaves up: the law of a sum is the convolution of the laws of its parts, and what was published
 of the sum weighs it. With the target's visits moved by what the target adds, this is exact for
 every mechanism that treats cells independently, for any number of visits below the same total.
+
+Distinct people are no sums: somebody in three hours is one person of the day. There the sum is
+thinned first: each of the others' visits counts with the same chance, the people to be expected
+over the visits. That is a model, and the target's own part in it is exact.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -36,6 +40,8 @@ if TYPE_CHECKING:
 
 # A chance that is not known to be 0 is not taken for a smaller part of another than this.
 _LEAST_LOG_RATIO = -40.0
+# Visits of others to several parts may always be those of one person, however rare that seems.
+_MOST_KEPT = 0.99
 # Counts are looked at up to so many deviations above what is expected, and so many more.
 _FAR, _FEW = 10.0, 20
 
@@ -45,21 +51,25 @@ class Nesting:
     """How the cells of a table make up those of a coarser one.
 
     `region` is the coarser region of each region, shape (n_regions,), and `joined` how many epochs
-    become one; `n_epochs` are those of the two tables.
+    become one; `n_epochs` are those of the two tables. Their counts may not add up if somebody in
+    several of the cells is one person of the coarser one.
     """
 
     region: Ints64
     joined: int
     n_epochs: tuple[int, int]
+    adds_up: bool
 
     @classmethod
     def of(cls, fine: View, coarse: View) -> Nesting | None:
-        """Return how one table nests in another and adds up to it; None where it does not."""
+        """Return how one table nests in another; None where it does not."""
         same = fine.layout == coarse.layout
+        adds_up = same or (_adds_up(fine) and coarse.layout.counts == "visits")
+        distinct = coarse.layout.counts == "people" and coarse.facts.most_added == 1
         of, into = fine.facts.epochs, coarse.facts.epochs
         joined, rest = divmod(into.length, of.length)
         covered = of.start == into.start and not rest and -(-of.n // joined) == into.n
-        if not (same or (_adds_up(fine) and coarse.layout.counts == "visits" and covered)):
+        if not (same or covered) or not (adds_up or distinct):
             return None
         n_finest = len(fine.layout.regions or coarse.layout.regions or fine.facts.regions.ids)
         finest = np.arange(n_finest)
@@ -71,7 +81,7 @@ class Nesting:
         region[own] = others
         if not (region[own] == others).all():
             return None
-        return cls(region, joined, (of.n, into.n))
+        return cls(region, joined, (of.n, into.n), adds_up)
 
     def parent(self, cells: Ints64) -> Ints64:
         """Return the coarser cell that each cell lies in."""
@@ -99,12 +109,16 @@ def _can_be_joined(view: View) -> bool:
 
 
 def chains(views: Sequence[View]) -> tuple[Chain, ...]:
-    """Put tables into chains, each of which nests in the next and adds up to it.
+    """Put tables into chains, each of which nests in the next.
 
-    All tables are in one chain, most of them alone. The finest table of a chain comes first.
+    All tables are in one chain, some of them alone. The finest table of a chain comes first, and
+    tables that add up come before those that do not.
     """
     found: list[Chain] = []
-    for place in sorted(range(len(views)), key=lambda i: -views[i].facts.n_cells):
+    order = sorted(
+        range(len(views)), key=lambda i: (not _adds_up(views[i]), -views[i].facts.n_cells)
+    )
+    for place in order:
         for i, chain in enumerate(found):
             last, this = views[chain.places[-1]], views[place]
             nesting = Nesting.of(last, this)
@@ -126,8 +140,10 @@ class Chain:
     def score(self, nulls: Sequence[Null]) -> float:
         """Score the tables together; minus infinity where the target cannot be in.
 
-        By the chain rule: the score of the table that says most about its rates, as if it were
-        alone, and what all others add given that one.
+        By the chain rule: the score of the table that says most, as if it were alone, and what all
+        others add given that one. Tables that add up have the same rates, so that is the one that
+        says most about these. The rates of others say something else, and it is the one that says
+        most about the target.
         """
         alone = [float(null.by_person(1)[0]) for null in nulls]
         if len(nulls) == 1 or not all(map(math.isfinite, alone)):
@@ -135,6 +151,8 @@ class Chain:
         known = [_information(null) for null in nulls]
         coarse = 1 + int(np.argmax(known[1:]))
         first = 0 if known[0] > known[coarse] else coarse
+        if not all(nesting.adds_up for nesting in self.nestings):
+            first = int(np.argmax([_information_on_target(null) for null in nulls]))
         share = known[coarse] / (known[0] + known[coarse])
         return alone[first] + self._added_by_others(nulls, first, coarse, share)
 
@@ -145,10 +163,10 @@ class Chain:
 
         Rates are those of the finest table, moved towards those of the `coarse` one by a share.
         """
-        finest, tree = nulls[0], Tree(tuple(null.release for null in nulls), self.nestings)
+        finest = nulls[0]
         own = self._levels_of(finest.cells.astype(np.int64))
         tops = np.unique(own[-1]).tolist()
-        leaves = self._levels_of(np.concatenate([tree.leaves(top) for top in tops]))
+        leaves = self._levels_of(np.concatenate([self._leaves(top) for top in tops]))
         log_rates = finest.lines.rates.log_rates_by_hour(leaves[0])
         place = {cell: i for i, cell in enumerate(leaves[0].tolist())}
         visited = np.array([place[cell] for cell in own[0].tolist()])
@@ -158,19 +176,23 @@ class Chain:
         theirs = np.isin(nulls[coarse].cells, sums)
         at = np.searchsorted(sums, nulls[coarse].cells[theirs])
         wanted[at] = (nulls[coarse].log_rates + nulls[coarse].log_levels_without())[theirs]
-        log_rates += share * (wanted - np.log(np.bincount(which, np.exp(log_rates))))[which]
+        log_kept = self._log_kept(nulls, leaves)
+        expected = np.bincount(which, np.exp(log_rates + log_kept[coarse]))
+        log_rates += share * (wanted - np.log(expected))[which]
         # The same rates for the first table, which has said its part already.
         cells, of_leaf = np.unique(leaves[first], return_inverse=True)
-        log_sums = np.log(np.bincount(of_leaf, np.exp(log_rates)))
+        log_sums = np.log(np.bincount(of_leaf, np.exp(log_rates + log_kept[first])))
         mine = np.isin(nulls[first].cells, cells)
         at = np.minimum(np.searchsorted(cells, nulls[first].cells), cells.size - 1)
         said = np.where(mine, nulls[first].by_cell_at(log_sums[at]), 0.0)
         top_of_cell = dict(zip(leaves[first].tolist(), leaves[-1].tolist(), strict=True))
-        added: list[dict[int, float]] = [
-            dict(zip(*(one.tolist() for one in _summed(cells, finest.added)), strict=True))
-            for cells in own
-        ]
-        by_cell = dict(zip(leaves[0].tolist(), log_rates.tolist(), strict=True))
+        added = [_by_cell(null.cells, null.added) for null in nulls]
+        by_cell = _by_cell(leaves[0], log_rates)
+        kept = tuple(
+            _by_cell(cells, np.exp(upper - lower))
+            for cells, upper, lower in zip(leaves[1:], log_kept[1:], log_kept[:-1], strict=True)
+        )
+        tree = Tree(tuple(null.release for null in nulls), self.nestings, kept)
         total = 0.0
         for top in tops:
             together = tree.log_ratio(top, by_cell, added)
@@ -178,6 +200,33 @@ class Chain:
                 before = [top_of_cell.get(cell) == top for cell in nulls[first].cells.tolist()]
                 total += together - float(said[before].sum())
         return total
+
+    def _log_kept(self, nulls: Sequence[Null], leaves: Sequence[Ints64]) -> list[Floats]:
+        """Return the log chance of a visit in each smallest cell to count in each of the tables.
+
+        The counts to be expected in a cell over those in its parts. Nobody counts in these more
+        often than there are parts, times what a person adds to one.
+        """
+        found = [np.zeros(leaves[0].size)]
+        for level, nesting in enumerate(self.nestings, 1):
+            chance = np.ones(leaves[0].size)
+            if not nesting.adds_up:
+                of, into = (null.lines.rates for null in nulls[level - 1 : level + 1])
+                parts, one_leaf = np.unique(leaves[level - 1], return_index=True)
+                cells, which = np.unique(leaves[level], return_inverse=True)
+                visits = np.bincount(which[one_leaf], np.exp(of.log_rates_by_hour(parts)))
+                ratio = np.exp(into.log_rates_by_hour(cells)) / visits
+                most = np.bincount(which[one_leaf]) * nulls[level - 1].release.facts.most_added
+                chance = np.maximum(np.minimum(ratio, _MOST_KEPT), 1 / most)[which]
+            found.append(found[-1] + np.log(chance))
+        return found
+
+    def _leaves(self, top: int) -> Ints64:
+        """Return the smallest cells that make up a cell of the last table."""
+        cells = np.array([top])
+        for nesting in reversed(self.nestings):
+            cells = np.concatenate([nesting.parts(cell) for cell in cells.tolist()])
+        return cells
 
     def _levels_of(self, cells: Ints64) -> list[Ints64]:
         """Return the cell of each table that smallest cells lie in."""
@@ -187,16 +236,22 @@ class Chain:
         return found
 
 
-def _summed(cells: Ints64, added: NDArray[np.integer]) -> tuple[Ints64, Floats]:
-    """Add up what is added to each of some cells, which may come several times."""
-    distinct, which = np.unique(cells, return_inverse=True)
-    return distinct, np.bincount(which, added).astype(np.float64)
+def _by_cell(cells: NDArray[np.integer], values: NDArray[Any]) -> dict[int, Any]:
+    return dict(zip(cells.tolist(), values.tolist(), strict=True))
 
 
 def _information(null: Null) -> float:
     """Return what a table says about a factor of all its rates."""
     log_rates = null.lines.rates.log_rates_of_lines(slice(None), 0)
     return float(null.lines.tables.information_on_levels(null.release.symbols, log_rates).sum())
+
+
+def _information_on_target(null: Null) -> float:
+    """Return what a table says about the rates where the target is."""
+    log_rates = null.log_rates[:, None]
+    everywhere = np.zeros(log_rates.shape, np.int32)
+    on_logs = null.lines.tables.information_on_levels(everywhere, log_rates)
+    return float((on_logs * np.exp(-2 * null.log_rates)).sum())
 
 
 class _Law(NamedTuple):
@@ -210,17 +265,15 @@ class _Law(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Releases of a chain of tables, finest first, and how each nests in the next."""
+    """Releases of a chain of tables, finest first, and how each nests in the next.
+
+    `kept` has, for each nesting and by cell of the coarser table, the chance of a count of its
+    parts to be one of its own; by default all are.
+    """
 
     releases: tuple[Release, ...]
     nestings: tuple[Nesting, ...]
-
-    def leaves(self, top: int) -> Ints64:
-        """Return the smallest cells that make up a cell of the last table."""
-        cells = np.array([top])
-        for nesting in reversed(self.nestings):
-            cells = np.concatenate([nesting.parts(cell) for cell in cells.tolist()])
-        return cells
+    kept: tuple[Counted, ...] = ()
 
     def log_ratio(self, top: int, log_rates: Counted, added: Sequence[Counted]) -> float | None:
         """Return how much likelier all is that was published in a cell of the last table.
@@ -248,6 +301,9 @@ class Tree:
             law = reduce(
                 _together, (self._law(level - 1, one, log_rates, added) for one in parts.tolist())
             )
+        chance = self.kept[level - 1].get(cell, 1.0) if self.kept else 1.0
+        least, chances, whole = kernels.thinned(law.least, law.chances, chance)
+        law = _Law(least, chances, law.log_scale, law.is_whole and whole)
         release, shift = self.releases[level], int(added[level].get(cell, 0))
         most = release.facts.most_count
         there = np.minimum(law.least + np.arange(law.chances.size) + shift, most)

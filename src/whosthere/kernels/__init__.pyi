@@ -39,6 +39,7 @@ from .rows import (
 )
 from .stages import Stages as Stages
 from .sums import law_of_sum as law_of_sum
+from .sums import thinned as thinned
 from .threads import in_parts as in_parts, one_thread as one_thread
 from .unicity import (
     People as People,

@@ -70,6 +70,41 @@ def law_of_sum(
     return least, found, scale, whole
 
 
+@kernel()
+def thinned(least: int, chances: Floats, kept: float) -> tuple[int, Floats, bool]:
+    """Return the law of how many of some are kept, each by itself and with the same chance.
+
+    Chances are of counts from `least` on, as for `law_of_sum`, and so is what is returned, with
+    whether nothing was cut off. The generating function of what is kept is that of all at
+    1 - kept + kept * s, found by Horner's rule: nothing is subtracted, so nothing gets lost.
+    """
+    if kept >= 1 or not chances.size:
+        return least, chances, True
+    n, lost = least + chances.size, 1.0 - kept
+    whole = n <= _SHORT_SUM
+    cut = 0.0
+    if not whole:
+        for i in range(chances.size):
+            cut = max(cut, _UNLIKELY_SUM * chances[i])
+    found = np.zeros(n)
+    first, end = 0, -1
+    for i in range(n):
+        end += 1
+        for j in range(end, first, -1):
+            found[j] = lost * found[j] + kept * found[j - 1]
+        found[first] *= lost
+        if i < chances.size:
+            found[0] += chances[chances.size - 1 - i]
+            continue
+        while first < end and found[first] < cut:
+            found[first] = 0.0
+            first += 1
+        while end > first and found[end] < cut:
+            found[end] = 0.0
+            end -= 1
+    return first, found[first : end + 1], whole
+
+
 @part()
 def _support(values: Floats, above: float) -> tuple[int, int]:
     """Return where values above a number begin, and where they end."""

@@ -185,7 +185,7 @@ class _Test(FittedAttack):
 class _TestOfTables(FittedAttack):
     """Tests of several tables.
 
-    Tables that add up are judged together. The scores of all others add up as if the tables were
+    Tables that nest are judged together. The scores of all others add up as if the tables were
     independent.
     """
 
