@@ -139,6 +139,13 @@ class TestValues:
         few = roc(drawn(rng, 1, np.ones(100)), [0.01])
         assert few["fpr"].to_list() == [1.0]
 
+    def test_where_nearly_all_are_found_the_interval_is_narrow(self, rng):
+        """The slope there is that of the last bit of the curve, not of a steeper part before."""
+        panel = drawn(rng, 20, np.linspace(0, 4, 400), include=0.9, common=0.3)
+        curve = roc(panel, [0.8, 0.9, 0.95])
+        assert curve["tpr"][2] > 0.99
+        assert curve["low"][2] > curve["low"][0]
+
     def test_what_cannot_be_resolved_is_none(self, rng):
         found = found_in(drawn(rng, 4, np.ones(100)), 0.9)
         assert found["tpr_at_fpr_01pct"].estimate is None
