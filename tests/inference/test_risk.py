@@ -44,6 +44,17 @@ class TestPeople:
         above = (panel.scores > panel.curves.threshold(0.01)) & labels
         assert rows["tpr"][3] == above[:, 3].mean()
 
+    def test_nobody_is_found_where_false_alarms_are_too_few(self, rng):
+        """10 of 100 scores a threshold is above may be any rate; nothing is said of 1 in 100."""
+        some, few = (panel_of(rng, np.full(40, 0.9), 0.5, n_rounds=n) for n in (100, 10))
+        for panel, known in ((some, True), (few, False)):
+            rows, groups = risk_of_people(panel), by_group(panel, ["a"] * 40, least=5)
+            assert rows["auc"].null_count() == 0
+            assert groups["auc"].null_count() == 0
+            for column in (rows["tpr"], rows["expected_tpr"], groups["tpr"], groups["tpr_high"]):
+                assert (column.null_count() == 0) == known
+            assert (spread(panel, "tpr")["value"].null_count() == 0) == known
+
     def test_what_is_expected_is_closer_to_the_truth(self, rng):
         """Than what is measured: that is what the mixture is for."""
         true = np.where(rng.random(2000) < 0.1, 0.97, 0.6)
