@@ -127,6 +127,12 @@ class TestWhatIsFound:
             assert ends == (rates[attack].low, rates[attack].estimate, rates[attack].high)
             assert [0.1, rates[attack].estimate] in lines[attack].tolist()
 
+    def test_curves_are_drawn_where_no_target_was_out(self, found):
+        """Everybody was asked, whoever the targets are."""
+        one_label = replace(found, scores=found.scores.filter("label"))
+        for result in (found, one_label):
+            assert len(sure_section(result).curves) == 2
+
     def test_people_with_more_visits_are_easier_to_find(self, found):
         groups = found.everybody.groups.filter(by="visits", setting=found.verdicts[0].setting)
         assert groups["auc"][0] < groups["auc"][-1]
@@ -334,7 +340,7 @@ class TestPlan:
         if n == 30:
             assert make_plan(options, few).choice.eligible == 30
         else:
-            with pytest.raises(InputError, match="3 people can be asked"):
+            with pytest.raises(InputError, match="fewer than 5 people, and only 3"):
                 make_plan(options, few)
 
     def test_whoever_is_set_aside_is_not_asked(self, city):
@@ -483,6 +489,13 @@ def test_percentiles_are_about_enough_people_at_either_end(n, shown):
     asked = SimpleNamespace(tests=lambda: panel, people=lambda: pl.Series(range(n)))
     risk = everybodys_risk(SimpleNamespace(everybody={("here", "attack"): asked}), groups)
     assert set(risk.spread["percentile"]) == shown
+
+
+def test_groups_that_are_given_stand_beside_those_of_everybody(city):
+    """Whatever they are called."""
+    given = pl.DataFrame({"visits": ["x"] * city.n_users, "by": ["y"] * city.n_users})
+    alone, both = (groupings_of(city, np.arange(9), 100, one) for one in (None, given))
+    assert both == alone | {"visits (given)": ["x"] * 9, "by": ["y"] * 9}
 
 
 @pytest.mark.parametrize("weights", [None, [1, 1, 1, 1, 3]])
