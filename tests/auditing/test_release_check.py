@@ -160,6 +160,10 @@ def test_a_part_of_the_traces_is_named_by_rows_or_ids(planted, tmp_path):
     with pytest.raises(wt.InputError, match=r"2 of 3 ids are not in the traces") as caught:
         check(release, planted, group=tmp_path / "ids.csv")
     assert "nobody" not in str(caught.value)
+    for content, problem in (("secret-0001\n" * 2, "names somebody twice"), ("user\n", "nobody")):
+        (tmp_path / "ids.csv").write_text(content)
+        with pytest.raises(wt.InputError, match=rf"ids\.csv: .*{problem}"):
+            check(release, planted, group=tmp_path / "ids.csv")
 
 
 def test_another_programs_table_is_laid_over_the_cells_of_the_traces(planted, found):

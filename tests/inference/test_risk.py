@@ -11,6 +11,7 @@ from whosthere.inference.panel import Panel
 from whosthere.inference.risk import (
     PERCENTILES,
     by_group,
+    mixture,
     percentile,
     risk_of_people,
     share_above,
@@ -113,6 +114,12 @@ class TestSpread:
         alone, common = (panel_of(rng, np.full(500, 0.8), 0.5, some).people for some in (0.0, 1.0))
         assert alone.independence > 0.5
         assert common.independence < 0.2
+
+    def test_however_many_people_count_as_so_many(self, rng):
+        """The law of the noise is not known well enough for more."""
+        few, many = (panel_of(rng, np.full(n, 0.8), n_rounds=10).people for n in (500, 8000))
+        assert mixture(few).n <= 500
+        assert mixture(many).n == pytest.approx(2000)
 
     def test_nobody_was_both_in_and_out(self, rng):
         panel = Panel(
