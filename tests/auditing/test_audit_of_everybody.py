@@ -133,6 +133,14 @@ class TestWhatIsFound:
         for result in (found, one_label):
             assert len(sure_section(result).curves) == 2
 
+    def test_only_what_has_a_value_can_be_drawn(self, found):
+        """What was not resolvable is not offered as what may be meant."""
+        unknown = [replace(one, estimate=None) if one.metric == "accuracy" else one
+                   for one in found.findings]  # fmt: skip
+        with pytest.raises(InputError, match="no 'accuracy' was measured") as caught:
+            replace(found, findings=tuple(unknown)).plot("accuracy")
+        assert str(caught.value).count("accuracy") == 1
+
     def test_people_with_more_visits_are_easier_to_find(self, found):
         groups = found.everybody.groups.filter(by="visits", setting=found.verdicts[0].setting)
         assert groups["auc"][0] < groups["auc"][-1]
