@@ -16,7 +16,7 @@ from whosthere.auditing.plan_file import read_plan_file
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.prospects import prospects
-from whosthere.auditing.risk import TABLES, everybodys_risk, groupings_of
+from whosthere.auditing.risk import TABLES, EverybodysRisk, everybodys_risk, groupings_of
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.work import LocalProcesses
 from whosthere.cli.main import main
@@ -132,6 +132,14 @@ class TestWhatIsFound:
         one_label = replace(found, scores=found.scores.filter("label"))
         for result in (found, one_label):
             assert len(sure_section(result).curves) == 2
+
+    def test_of_few_people_the_page_is_about_everybody_too(self, found):
+        """Too few for percentiles, and for a section of their own; nobody is a target."""
+        few = replace(found, everybody=EverybodysRisk())
+        page = wt.report(few).html
+        assert "everybody, or of many people a random sample" in page
+        assert "the targets, and others" not in page
+        assert not re.search(r"\b1 rows", page)
 
     def test_only_what_has_a_value_can_be_drawn(self, found):
         """What was not resolvable is not offered as what may be meant."""

@@ -173,6 +173,15 @@ class TestGroups:
         found = dict(zip(*table.select("group", "people"), strict=True)) if table.height else {}
         assert found == expected
 
+    @pytest.mark.parametrize(
+        ("sizes", "expected"),
+        [([50, 6, 4], {"a": 50, "others": 10}), ([50, 6, 5], {"a": 50, "others": 6, "z": 5})],
+    )
+    def test_there_is_one_group_of_others(self, rng, sizes, expected):
+        names = np.repeat(["a", "others", "z"], sizes).tolist()
+        table = by_group(panel_of(rng, np.full(len(names), 0.7)), names, least=5)
+        assert dict(table.select("group", "people").iter_rows()) == expected
+
     def test_covers_with_few_people(self, rng, simulations):
         """30 people whose rounds have something in common, beside others."""
         n, most = simulations(500, 0.05)

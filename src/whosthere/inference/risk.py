@@ -157,8 +157,11 @@ def by_group(panel: Panel, groups: Sequence[str], *, least: int) -> pl.DataFrame
 def _large_enough(groups: Sequence[str], least: int) -> tuple[list[str], Ints32]:
     """Return names of groups, with small ones put together, and the number of each person's."""
     names, group, people = np.unique(np.asarray(groups), return_inverse=True, return_counts=True)
-    by_size = np.argsort(people, kind="stable")
-    n_small = int(np.count_nonzero(people < least))
+    small = people < least
+    if small.any():
+        # Whom somebody else has put together already.
+        small |= names == OTHERS
+    by_size, n_small = np.lexsort((people, ~small)), int(small.sum())
     while 0 < n_small < people.size and people[by_size[:n_small]].sum() < least:
         n_small += 1
     kept = np.sort(by_size[n_small:])
