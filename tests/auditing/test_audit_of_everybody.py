@@ -502,16 +502,19 @@ def test_percentiles_are_about_enough_people_at_either_end(n, shown):
     labels = rng.random((20, n)) < 0.5
     panel = Panel(rng.normal(size=(20, n)).astype(np.float32), labels)
     groups = {"all": ["one"] * n}
-    asked = SimpleNamespace(tests=lambda: panel, people=lambda: pl.Series(range(n)))
+    rows = range(7, 7 + n)
+    asked = SimpleNamespace(tests=lambda: panel, people=lambda: pl.Series(rows))
     risk = everybodys_risk(SimpleNamespace(everybody={("here", "attack"): asked}), groups)
+    assert risk.people["person"].to_list() == list(rows)
     assert set(risk.spread["percentile"]) == shown
 
 
 def test_groups_that_are_given_stand_beside_those_of_everybody(city):
-    """Whatever they are called."""
-    given = pl.DataFrame({"visits": ["x"] * city.n_users, "by": ["y"] * city.n_users})
-    alone, both = (groupings_of(city, np.arange(9), 100, one) for one in (None, given))
-    assert both == alone | {"visits (given)": ["x"] * 9, "by": ["y"] * 9}
+    """Whatever they are called; of all people there are, some are asked."""
+    rows = [str(row) for row in range(city.n_users)]
+    given = pl.DataFrame({"visits": rows, "by": ["y"] * city.n_users})
+    alone, both = (groupings_of(city, np.array([3, 8, 9]), 100, one) for one in (None, given))
+    assert both == alone | {"visits (given)": ["3", "8", "9"], "by": ["y"] * 3}
 
 
 @pytest.mark.parametrize("weights", [None, [1, 1, 1, 1, 3]])
