@@ -23,6 +23,7 @@ from whosthere.cli.main import main
 from whosthere.errors import FileError, InputError
 from whosthere.game.everybody import EverybodyGame, _EverybodyPlayer
 from whosthere.game.rounds import Population
+from whosthere.inference.naming import named
 from whosthere.inference.panel import Panel
 from whosthere.inference.vocabulary import CEILING
 from whosthere.reporting.sections.overview import advice
@@ -507,6 +508,21 @@ def test_percentiles_are_about_enough_people_at_either_end(n, shown):
     risk = everybodys_risk(SimpleNamespace(everybody={("here", "attack"): asked}), groups)
     assert risk.people["person"].to_list() == list(rows)
     assert set(risk.spread["percentile"]) == shown
+
+
+def test_ends_of_how_many_are_named_are_rounded_outwards():
+    rng = np.random.default_rng(2)
+    for n in (203, 211, 217):
+        labels = rng.random((30, n)) < 0.5
+        panel = Panel((rng.normal(size=labels.shape) + 2 * labels).astype(np.float32), labels)
+        asked = SimpleNamespace(
+            tests=lambda panel=panel: panel, people=lambda n=n: pl.Series(range(n))
+        )
+        scores = SimpleNamespace(everybody={("here", "attack"): asked})
+        for row in everybodys_risk(scores, {"all": ["one"] * n}).named.iter_rows(named=True):
+            exact = named(panel, row["precision"])
+            assert exact.low - 5 < row["low"] <= exact.low
+            assert exact.high <= row["high"] < exact.high + 5
 
 
 def test_groups_that_are_given_stand_beside_those_of_everybody(city):
