@@ -63,9 +63,9 @@ class Shown:
         return facts_table(type(self).__name__, self._facts())
 
 
-def counted(n: int, what: str) -> str:
+def counted(n: int, what: str, several: str = "") -> str:
     """Write a number with what it counts: ``1 target``, ``1,200 targets``."""
-    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {several or what + 's'}"
 
 
 def duration(seconds: float) -> str:

@@ -673,6 +673,8 @@ def check(
     >>> wt.report(found, out="check.html")
     """
     given: Sequence[Any] = table if isinstance(table, list | tuple) else [table]
+    if not given:
+        raise InputError("no table is given (`table`)", fix="Give one, or a list of several")
     if traces is None:
         if len(given) != 1 or group is not None or tables:
             raise InputError("several tables, their cells and groups need traces (`traces`)")

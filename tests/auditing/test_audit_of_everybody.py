@@ -16,13 +16,14 @@ from whosthere.auditing.plan_file import read_plan_file
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.prospects import prospects
-from whosthere.auditing.risk import TABLES, everybodys_risk, groupings_of
+from whosthere.auditing.risk import TABLES, EverybodysRisk, everybodys_risk, groupings_of
 from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.work import LocalProcesses
 from whosthere.cli.main import main
 from whosthere.errors import FileError, InputError
 from whosthere.game.everybody import EverybodyGame, _EverybodyPlayer
 from whosthere.game.rounds import Population
+from whosthere.inference.naming import named
 from whosthere.inference.panel import Panel
 from whosthere.inference.vocabulary import CEILING
 from whosthere.reporting.sections.overview import advice
@@ -126,6 +127,28 @@ class TestWhatIsFound:
             ends = curve.low[at], curve.tpr[at], curve.high[at]
             assert ends == (rates[attack].low, rates[attack].estimate, rates[attack].high)
             assert [0.1, rates[attack].estimate] in lines[attack].tolist()
+
+    def test_curves_are_drawn_where_no_target_was_out(self, found):
+        """Everybody was asked, whoever the targets are."""
+        one_label = replace(found, scores=found.scores.filter("label"))
+        for result in (found, one_label):
+            assert len(sure_section(result).curves) == 2
+
+    def test_of_few_people_the_page_is_about_everybody_too(self, found):
+        """Too few for percentiles, and for a section of their own; nobody is a target."""
+        few = replace(found, everybody=EverybodysRisk())
+        page = wt.report(few).html
+        assert "everybody, or of many people a random sample" in page
+        assert "the targets, and others" not in page
+        assert not re.search(r"\b1 rows", page)
+
+    def test_only_what_has_a_value_can_be_drawn(self, found):
+        """What was not resolvable is not offered as what may be meant."""
+        unknown = [replace(one, estimate=None) if one.metric == "accuracy" else one
+                   for one in found.findings]  # fmt: skip
+        with pytest.raises(InputError, match="no 'accuracy' was measured") as caught:
+            replace(found, findings=tuple(unknown)).plot("accuracy")
+        assert str(caught.value).count("accuracy") == 1
 
     def test_people_with_more_visits_are_easier_to_find(self, found):
         groups = found.everybody.groups.filter(by="visits", setting=found.verdicts[0].setting)
@@ -334,7 +357,7 @@ class TestPlan:
         if n == 30:
             assert make_plan(options, few).choice.eligible == 30
         else:
-            with pytest.raises(InputError, match="3 people can be asked"):
+            with pytest.raises(InputError, match="fewer than 5 people, and only 3"):
                 make_plan(options, few)
 
     def test_whoever_is_set_aside_is_not_asked(self, city):
@@ -344,7 +367,7 @@ class TestPlan:
 
     def test_few_households(self, city):
         by = pl.DataFrame({"user": city.users, "household": [i % 2 for i in range(city.n_users)]})
-        with pytest.raises(InputError, match="2 households"):
+        with pytest.raises(InputError, match=r"fewer than 5 households .*only 2"):
             make_plan(AuditOptions.of(**(WORDS | {"together": by, "targets": 1})), city)
 
 
@@ -480,9 +503,34 @@ def test_percentiles_are_about_enough_people_at_either_end(n, shown):
     labels = rng.random((20, n)) < 0.5
     panel = Panel(rng.normal(size=(20, n)).astype(np.float32), labels)
     groups = {"all": ["one"] * n}
-    asked = SimpleNamespace(tests=lambda: panel, people=lambda: pl.Series(range(n)))
+    rows = range(7, 7 + n)
+    asked = SimpleNamespace(tests=lambda: panel, people=lambda: pl.Series(rows))
     risk = everybodys_risk(SimpleNamespace(everybody={("here", "attack"): asked}), groups)
+    assert risk.people["person"].to_list() == list(rows)
     assert set(risk.spread["percentile"]) == shown
+
+
+def test_ends_of_how_many_are_named_are_rounded_outwards():
+    rng = np.random.default_rng(2)
+    for n in (203, 211, 217):
+        labels = rng.random((30, n)) < 0.5
+        panel = Panel((rng.normal(size=labels.shape) + 2 * labels).astype(np.float32), labels)
+        asked = SimpleNamespace(
+            tests=lambda panel=panel: panel, people=lambda n=n: pl.Series(range(n))
+        )
+        scores = SimpleNamespace(everybody={("here", "attack"): asked})
+        for row in everybodys_risk(scores, {"all": ["one"] * n}).named.iter_rows(named=True):
+            exact = named(panel, row["precision"])
+            assert exact.low - 5 < row["low"] <= exact.low
+            assert exact.high <= row["high"] < exact.high + 5
+
+
+def test_groups_that_are_given_stand_beside_those_of_everybody(city):
+    """Whatever they are called; of all people there are, some are asked."""
+    rows = [str(row) for row in range(city.n_users)]
+    given = pl.DataFrame({"visits": rows, "by": ["y"] * city.n_users})
+    alone, both = (groupings_of(city, np.array([3, 8, 9]), 100, one) for one in (None, given))
+    assert both == alone | {"visits (given)": ["3", "8", "9"], "by": ["y"] * 3}
 
 
 @pytest.mark.parametrize("weights", [None, [1, 1, 1, 1, 3]])

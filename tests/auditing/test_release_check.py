@@ -11,7 +11,11 @@ import pytest
 
 import whosthere as wt
 from whosthere.adversary.attacks.base import AttackOnEverybody
+from whosthere.auditing.policy import Policy
+from whosthere.auditing.release_check import _Judge, coarser_ones
 from whosthere.data.traces import Traces
+from whosthere.game.counted import counted_people
+from whosthere.game.release_check import Scored
 
 SPEC, K, PLANTED = "suppress(k=5)", 5, (600, 601, 602)
 LENIENT = {"tpr_at_fpr_1pct": 0.1}
@@ -69,6 +73,46 @@ def test_three_people_who_are_easy_to_find_are_named(found):
     assert first["chance"].to_list() == [1 / 604] * 3
     assert first["without"].max() < 0 < first["score"].min()
     assert first["again"].is_between(0, 1).all()
+
+
+def test_the_ends_of_an_interval_decide_and_not_the_estimate(planted):
+    """With each limit more, there is less error for each, so that ends are further out."""
+    release = publish(planted, "suppress(k=1)")
+
+    def judged(**limits):
+        return check(release, planted, policy=limits, what_if=False)
+
+    (one,) = (one for one in judged(pooled_auc=0.99).findings if one.metric == "pooled_auc")
+    low, high = one.at_least, one.at_most
+    assert low < one.estimate < high
+    between = [(low - 0.001, "reject"), ((low + one.estimate) / 2, "cannot tell"),
+               ((high + one.estimate) / 2, "cannot tell"), (high + 0.001, "accept")]  # fmt: skip
+    for limit, decision in between:
+        assert judged(pooled_auc=limit).verdict.decision == decision
+    both = judged(pooled_auc=0.99, tpr_at_fpr_1pct=0.99)
+    (other,) = (one for one in both.findings if one.metric == "pooled_auc")
+    assert (other.low, other.high) == (one.low, one.high)
+    assert other.at_least < low
+
+
+def test_who_is_in_is_in_and_nobody_else():
+    left_out = np.arange(40) % 20 == np.arange(20)[:, None]
+    scored = Scored(np.full(40, 5, "f4"), np.where(left_out, 0, 5).astype("f4"), left_out)
+    judge = _Judge(Policy.of({"pooled_auc": 0.6}), ("likelihood-ratio",))
+    assert {one.metric: one.estimate for one in judge.findings("here", [scored])} == {
+        "tpr_at_fpr_1pct": 0.0, "pooled_auc": 1.0,
+    }  # fmt: skip
+
+
+def test_coarser_publications_are_as_coarse_as_they_say(crowd):
+    release = publish(crowd, SPEC)
+    counted, over = counted_people([release], crowd, np.arange(600), ())
+    shapes = {one.setting.split(", ")[1]: one.counted.everybody[0].shape
+              for one in coarser_ones(counted, over)}  # fmt: skip
+    assert shapes == {
+        "regions=2": (10, 48), "regions=4": (5, 48), "epochs=2h": (20, 24), "epochs=4h": (20, 12),
+        "m=600": (20, 48),
+    }  # fmt: skip
 
 
 def test_they_are_named_in_what_is_for_the_publisher_alone(found):
@@ -160,6 +204,10 @@ def test_a_part_of_the_traces_is_named_by_rows_or_ids(planted, tmp_path):
     with pytest.raises(wt.InputError, match=r"2 of 3 ids are not in the traces") as caught:
         check(release, planted, group=tmp_path / "ids.csv")
     assert "nobody" not in str(caught.value)
+    for content, problem in (("secret-0001\n" * 2, "names somebody twice"), ("user\n", "nobody")):
+        (tmp_path / "ids.csv").write_text(content)
+        with pytest.raises(wt.InputError, match=rf"ids\.csv: .*{problem}"):
+            check(release, planted, group=tmp_path / "ids.csv")
 
 
 def test_another_programs_table_is_laid_over_the_cells_of_the_traces(planted, found):
@@ -222,6 +270,11 @@ def test_what_cannot_be_checked_is_refused(planted, chosen, said):
 def test_without_traces_there_is_nobody_to_name(planted):
     with pytest.raises(wt.InputError, match="`traces`"):
         wt.check(publish(planted, SPEC), group=[1, 2])
+
+
+def test_no_table_at_all_is_refused(crowd):
+    with pytest.raises(wt.InputError, match="no table is given"):
+        check([], crowd)
 
 
 def test_a_release_of_very_few_is_refused(crowd):

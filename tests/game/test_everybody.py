@@ -105,6 +105,17 @@ class TestAReleaseAsOfAnotherSize:
 
 
 class TestChecks:
+    def test_each_control_tosses_coins_of_its_own(self, city):
+        """5 standard errors of half of the people, who are seen by chance once in a million."""
+        rounds = rounds_of(city)
+        one, other = (rounds.control(i) for i in range(2))
+        is_in = np.zeros(city.n_users, np.bool_)
+        is_in[one.publication.tables[0].group.rows] = True
+        half, reach = city.n_users / 2, 2.5 * np.sqrt(city.n_users)
+        assert abs(one.included.sum() - half) < reach
+        for others in (other.included, is_in):
+            assert abs((one.included != others).sum() - half) < reach
+
     def test_sound_rounds_have_no_fault(self, city):
         rounds = rounds_of(city, attacks="knock-knock", targets=2)
         (checks,) = rounds.checks()

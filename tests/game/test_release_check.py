@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import whosthere as wt
 from whosthere.adversary.attacks import LikelihoodRatio
@@ -51,6 +52,22 @@ def test_the_chance_of_a_score_counts_whoever_is_not_in_as_one_more():
     assert scored(np.zeros(40), np.arange(40.0)).chance(np.array([39.5, 39, 0])).tolist() == [
         1 / 41, 2 / 41, 1.0,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [400, 999, 5000])
+def test_the_ends_are_thresholds_that_surely_allow_fewer_or_more(n):
+    """Above a threshold are one more of those who are in than nulls, so shares tell how many."""
+    nulls = np.arange(float(n))
+    found = scored(nulls + 0.5, nulls).found(0.01, TAILS)
+    law = binom(n, 0.01)
+    fewer = max(k for k in range(n // 20) if law.cdf(k) <= 0.025)
+    most = min(k for k in range(n // 20) if law.sf(k - 1) <= 0.025) - 1
+    assert np.array([found.low, found.high]) * n == pytest.approx([fewer + 1, most + 1])
+
+
+def test_found_again_is_about_tables_with_the_person():
+    assert (scored(np.zeros(40), np.full(40, 9.0)).again(5.0) == 0).all()
+    assert (scored(np.full(40, 9.0), np.zeros(40)).again(5.0) == 1).all()
 
 
 def test_the_interval_covers_what_the_right_threshold_finds():

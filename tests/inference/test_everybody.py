@@ -109,6 +109,43 @@ class TestValues:
             rest = Panel(np.delete(panel.scores, i, 1), np.delete(panel.labels, i, 1))
             assert by_person[place] == pytest.approx(rest.people.mean(0)[0])
         assert mean == pytest.approx(np.nanmean(panel.people.measured[:, 0]))
+        share, by_round, by_person = panel.people.share_found()
+        above = (panel.scores > panel.curves.threshold(0.01)) & panel.labels
+        assert share == above.sum() / panel.labels.sum()
+        for found, axis in ((by_round, 1), (by_person, 0)):
+            left = panel.labels.sum() - panel.labels.sum(axis=axis)
+            assert found == pytest.approx((above.sum() - above.sum(axis=axis)) / left)
+
+    def test_somebody_who_is_always_with_another_tells_nothing_more(self, rng):
+        """Households of two who are alike are as good as one of them: they are the sample."""
+        one = drawn(rng, 20, np.linspace(0, 3, 100), common=0.3)
+        both = [np.repeat(part, 2, axis=1) for part in (one.scores, one.labels)]
+        alone, together = (Panel(*both, units) for units in (None, np.repeat(np.arange(100), 2)))
+        expected, found, taken_apart = map(found_in, (one, together, alone))
+        for name in ("auc", "pooled_auc", "accuracy", "tpr_at_fpr_10pct", "empirical_eps"):
+            for end in ("estimate", "low", "high"):
+                assert getattr(found[name], end) == pytest.approx(getattr(expected[name], end))
+        assert taken_apart["empirical_eps"].estimate > 1.02 * found["empirical_eps"].estimate
+        assert taken_apart["auc"].low > found["auc"].low
+
+    def test_perfect_attacks_have_exact_ends(self, rng):
+        """The fewer of IN and OUT count; of eps, all guesses about rounds that do not choose."""
+        labels = rng.random((20, 60)) < 0.8
+        panel = Panel(np.where(labels, 5, -5).astype(np.float32), labels)
+        n = (~labels).sum()
+        assert pooled_auc(panel.curves).low == pytest.approx(0.025 ** (1 / n))
+        share = 0.05 ** (1 / labels[1::2].size)
+        bound = found_in(panel)["empirical_eps"]
+        assert bound.estimate == pytest.approx(np.log(share / (1 - share)))
+        assert found_in(panel)["empirical_eps_ceiling"].estimate == bound.estimate
+
+    @pytest.mark.parametrize(("n_out", "known"), [(1000, True), (999, False)])
+    def test_a_rate_needs_ten_false_alarms(self, rng, n_out, known):
+        labels = np.ones((4, 500), np.bool_)
+        labels.ravel()[:n_out] = False
+        panel = Panel(rng.normal(size=labels.shape).astype(np.float32), labels)
+        assert (tpr_at_fpr(panel.curves, 0.01).value is not None) == known
+        assert panel.people.resolved == known
 
     def test_many_scores_are_counted_between_edges(self, rng):
         """Of more values than edges: still almost the exact AUC and TPR."""
@@ -138,6 +175,13 @@ class TestValues:
         ).is_empty()
         few = roc(drawn(rng, 1, np.ones(100)), [0.01])
         assert few["fpr"].to_list() == [1.0]
+
+    def test_where_nearly_all_are_found_the_interval_is_narrow(self, rng):
+        """The slope there is that of the last bit of the curve, not of a steeper part before."""
+        panel = drawn(rng, 20, np.linspace(0, 4, 400), include=0.9, common=0.3)
+        curve = roc(panel, [0.8, 0.9, 0.95])
+        assert curve["tpr"][2] > 0.99
+        assert curve["low"][2] > curve["low"][0]
 
     def test_what_cannot_be_resolved_is_none(self, rng):
         found = found_in(drawn(rng, 4, np.ones(100)), 0.9)

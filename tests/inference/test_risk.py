@@ -11,6 +11,7 @@ from whosthere.inference.panel import Panel
 from whosthere.inference.risk import (
     PERCENTILES,
     by_group,
+    mixture,
     percentile,
     risk_of_people,
     share_above,
@@ -43,6 +44,17 @@ class TestPeople:
         assert rows["tpr"].is_null().to_list() == [i == 4 for i in range(100)]
         above = (panel.scores > panel.curves.threshold(0.01)) & labels
         assert rows["tpr"][3] == above[:, 3].mean()
+
+    def test_nobody_is_found_where_false_alarms_are_too_few(self, rng):
+        """10 of 100 scores a threshold is above may be any rate; nothing is said of 1 in 100."""
+        some, few = (panel_of(rng, np.full(40, 0.9), 0.5, n_rounds=n) for n in (100, 10))
+        for panel, known in ((some, True), (few, False)):
+            rows, groups = risk_of_people(panel), by_group(panel, ["a"] * 40, least=5)
+            assert rows["auc"].null_count() == 0
+            assert groups["auc"].null_count() == 0
+            for column in (rows["tpr"], rows["expected_tpr"], groups["tpr"], groups["tpr_high"]):
+                assert (column.null_count() == 0) == known
+            assert (spread(panel, "tpr")["value"].null_count() == 0) == known
 
     def test_what_is_expected_is_closer_to_the_truth(self, rng):
         """Than what is measured: that is what the mixture is for."""
@@ -103,6 +115,12 @@ class TestSpread:
         assert alone.independence > 0.5
         assert common.independence < 0.2
 
+    def test_however_many_people_count_as_so_many(self, rng):
+        """The law of the noise is not known well enough for more."""
+        few, many = (panel_of(rng, np.full(n, 0.8), n_rounds=10).people for n in (500, 8000))
+        assert mixture(few).n <= 500
+        assert mixture(many).n == pytest.approx(2000)
+
     def test_nobody_was_both_in_and_out(self, rng):
         panel = Panel(
             rng.normal(size=(4, 10)).astype(np.float32), np.arange(10) < 5 + np.zeros((4, 1))
@@ -154,6 +172,15 @@ class TestGroups:
         table = by_group(panel, names, least=5)
         found = dict(zip(*table.select("group", "people"), strict=True)) if table.height else {}
         assert found == expected
+
+    @pytest.mark.parametrize(
+        ("sizes", "expected"),
+        [([50, 6, 4], {"a": 50, "others": 10}), ([50, 6, 5], {"a": 50, "others": 6, "z": 5})],
+    )
+    def test_there_is_one_group_of_others(self, rng, sizes, expected):
+        names = np.repeat(["a", "others", "z"], sizes).tolist()
+        table = by_group(panel_of(rng, np.full(len(names), 0.7)), names, least=5)
+        assert dict(table.select("group", "people").iter_rows()) == expected
 
     def test_covers_with_few_people(self, rng, simulations):
         """30 people whose rounds have something in common, beside others."""

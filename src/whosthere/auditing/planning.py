@@ -377,7 +377,7 @@ def _check_chance(plan: Plan, population: Population) -> None:
     who = "people" if households is None else "households (`together`)"
     if n_asked < LEAST_PEOPLE:
         raise GroupError(
-            f"{n_asked} {who} can be asked, and nothing is said of fewer than {LEAST_PEOPLE}",
+            f"nothing is said of fewer than {LEAST_PEOPLE} {who}, and only {n_asked} can be asked",
             fix="Give larger data, or leave out `min_visits`, `reference_size` or `together`",
         )
     scored = min(

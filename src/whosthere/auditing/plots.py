@@ -124,7 +124,8 @@ def _draw_findings(result: AuditResult, metric: str, pictures: Iterable[str]) ->
     """Draw a metric of every attack in every setting, with intervals and the policy's limit."""
     found = [one for one in result.findings if one.metric == metric and one.estimate is not None]
     if not found:
-        known = dict.fromkeys([*pictures, *(one.metric for one in result.findings)])
+        drawable = (one.metric for one in result.findings if one.estimate is not None)
+        known = dict.fromkeys([*pictures, *drawable])
         raise InputError(f"no {metric!r} was measured", fix=suggestion(metric, known))
     settings = list(dict.fromkeys(str(one.setting) for one in found))
     attacks = sorted(

@@ -87,8 +87,9 @@ def what_was_read(traces: Traces) -> Iterator[str]:
         return
     columns = ", ".join(f"{role} from {quote(name)}" for role, name in ledger.columns.items())
     yield (
-        f"Read {counted(ledger.records_read, 'record')} of {ledger.users_read:,} people ({columns})"
-        f": {counted(ledger.visits, 'visit')}, {counted(len(traces.regions), 'region')}, "
+        f"Read {counted(ledger.records_read, 'record')} of "
+        f"{counted(ledger.users_read, 'person', 'people')} ({columns}): "
+        f"{counted(ledger.visits, 'visit')}, {counted(len(traces.regions), 'region')}, "
         f"{traces.epochs}."
     )
     for entry in ledger.entries:

@@ -245,6 +245,9 @@ def _rows_in(everybody: Traces, group: ArrayLike | AnyPath | None) -> Ints64:
     if unknown:
         problem = f"{unknown:,} of {len(named):,} ids are not in the traces"
         raise InputError(problem, where=group, fix="Write one id in each line")
+    if not named or len(set(named)) < len(named):
+        problem = "names somebody twice" if named else "names nobody"
+        raise InputError(problem, where=group, fix="Write the id of each person once")
     return given_rows([row[one] for one in named], None)
 
 

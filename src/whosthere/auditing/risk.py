@@ -131,7 +131,7 @@ def groupings_of(
     """Return the group of each of some people, given by their rows, by what they are grouped.
 
     That is how many visits they made, how unique these are, and where they made most; and what was
-    `given` of everybody, a row each.
+    `given` of everybody, a row each, under another name where there is one of these.
     """
     visits = tested.visits_per_user()[people]
     ends = [f"{first} to {next_ - 1}" if next_ - 1 > first else f"{first}"
@@ -144,7 +144,8 @@ def groupings_of(
     if len(tested.regions) > 1:
         found["region of most visits"] = _main_regions(tested, people)
     if given is not None:
-        found |= given[people].to_dict(as_series=False)
+        of_people = given[people].rename(lambda name: f"{name} (given)" if name in found else name)
+        found |= of_people.to_dict(as_series=False)
     return found
 
 

@@ -13,6 +13,7 @@ from whosthere.inference.finding import Finding
 from whosthere.inference.intervals import of_share, reaches
 from whosthere.inference.looks import FIRST_ERRORS, Errors
 from whosthere.inference.metrics import TAIL, Estimate
+from whosthere.inference.panel import FEWEST_ALARMS
 from whosthere.inference.risk import mean_of_people, percentile, share_above
 from whosthere.inference.vocabulary import CEILING, RATES
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 FEWEST_AT_TOP = 50
 """Of fewer people, the tenth with the largest risk is fewer than five."""
-FEWEST_ALARMS = 10
-"""A rate of false alarms is resolved if it makes so many of them over all rounds."""
 # How far around a rate the slope of the curve is taken.
 _AROUND = 1.25
 # Scores that are equal may be as large a part of the false alarms before they are taken for a step.
@@ -84,17 +83,20 @@ def tpr_at_fpr(curves: Curves, fpr: float, errors: Errors = FIRST_ERRORS) -> Est
     alarms, the threshold rises by as much as the slope of the curve says. Where many scores are
     equal, the curve has a step instead; the interval goes on to there if the threshold may.
     """
-    if curves.n_out * fpr < FEWEST_ALARMS:
+    if not curves.resolves(fpr):
         needed = f"{FEWEST_ALARMS / fpr:,.0f} OUT scores are needed"
         return Estimate(None, None, None, f"not resolvable with {curves.n_out:,}: {needed}")
     place, out = curves.place(fpr), np.append(curves.above[0], 0.0)
     before = float(out[place - 1]) if place else 1.0
     large = max(_STEP * fpr, 1.5 / curves.n_out)
     step_below, step_above = before - out[place] > large, out[place] - out[place + 1] > large
+    # Around a high rate, it is what is left up to 1 that counts.
+    higher = min(fpr * _AROUND, 1 - (1 - fpr) / _AROUND)
+    lower = max(fpr / _AROUND, 1 - (1 - fpr) * _AROUND)
     slope = _slope(
         curves,
-        place if step_below else curves.place(fpr * _AROUND),
-        place if step_above else curves.place(fpr / _AROUND),
+        place if step_below else curves.place(higher),
+        place if step_above else curves.place(lower),
     )
     found = _share_found(curves, place, slope, errors)
     by_round, by_group = (one[:, 0] for one in curves.left_out)

@@ -17,9 +17,10 @@ import numpy as np
 import polars as pl
 
 from whosthere.errors import InputError
-from whosthere.inference.everybody import FEWEST_ALARMS, tpr_at_fpr
+from whosthere.inference.everybody import tpr_at_fpr
 from whosthere.inference.intervals import reaches
 from whosthere.inference.metrics import TAIL, Estimate, least_share
+from whosthere.inference.panel import FEWEST_ALARMS
 from whosthere.inference.vocabulary import RATES
 
 if TYPE_CHECKING:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 FINDS = "tpr_at_fpr_1pct"
 """The rate at whose threshold it is counted how often each person is found."""
+FEWEST_ALARMS = 10
+"""A rate of false alarms is resolved if it makes so many of them over all rounds."""
 _MOST_EDGES = 4096
 _SCORES_FOR_EDGES = 4_000_000
 _GROUPS = 25
@@ -130,7 +132,8 @@ class Panel:
             return without
 
         parts = in_parts(compare, self.n_people)
-        return People(measured, np.sum(parts, axis=0), group, n_rounds, self.unit)
+        resolved = self.curves.resolves(RATES[FINDS])
+        return People(measured, np.sum(parts, axis=0), group, n_rounds, self.unit, resolved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +148,8 @@ class People:
     group: Ints32
     n_rounds: int
     unit: Ints64
+    resolved: bool
+    """Whether there are enough false alarms to say who is found."""
 
     @cached_property
     def has_auc(self) -> Bools:
@@ -247,6 +252,10 @@ class Curves:
         """The same shares without each round and without each group: (n, 2, n_edges)."""
         by_round, by_group = (self.counts - one for one in (self.by_round, self.by_group))
         return shares_above(by_round), shares_above(by_group)
+
+    def resolves(self, fpr: float) -> bool:
+        """Tell whether a rate of false alarms makes enough of them to be measured."""
+        return self.n_out * fpr >= FEWEST_ALARMS
 
     def place(self, fpr: float) -> int:
         """Return the place of the lowest edge that at most a share `fpr` of OUT exceeds."""

@@ -32,6 +32,7 @@ OTHERS = "others"
 # The law of the noise is not known exactly, so more people than these do not narrow an interval.
 _MOST_EFFECTIVE = 2000
 NOBODY = Estimate(None, None, None, "nobody was both in and not in a round")
+UNRESOLVED = Estimate(None, None, None, "too few false alarms to say who is found")
 
 
 def risk_of_people(panel: Panel) -> pl.DataFrame:
@@ -41,13 +42,13 @@ def risk_of_people(panel: Panel) -> pl.DataFrame:
     `expected_auc` and `expected_tpr` are what to expect of the person, given all others too.
     """
     people = panel.people
-    n_in, was_in = people.n_in, people.n_in > 0
+    n_in, was_found = people.n_in, has_risk(people, "tpr")
     expected = {risk: np.full(panel.n_people, np.nan) for risk in RISKS}
     for risk, values in expected.items():
         known = has_risk(people, risk)
         if known.any():
             values[known] = mixture(people, risk).expected
-    measured = np.where(was_in, people.found / np.maximum(n_in, 1), np.nan)
+    measured = np.where(was_found, people.found / np.maximum(n_in, 1), np.nan)
     columns = {
         "person": np.arange(panel.n_people, dtype=np.int32),
         "rounds_in": n_in.astype(np.int32),
@@ -59,8 +60,11 @@ def risk_of_people(panel: Panel) -> pl.DataFrame:
 
 
 def has_risk(people: People, risk: Risk) -> Bools:
-    """Tell whose risk was measured: who was in a round, and for an AUC also out of one."""
-    return people.has_auc if risk == "auc" else people.n_in > 0
+    """Tell whose risk was measured: who was in a round, and for an AUC also out of one.
+
+    Nobody is found at a rate of false alarms that the scores cannot resolve.
+    """
+    return people.has_auc if risk == "auc" else (people.n_in > 0) & people.resolved
 
 
 def mixture(
@@ -109,6 +113,14 @@ def mean_of_people(
     return of_share(*people.mean(column, number), n, errors)
 
 
+def share_found(people: People, number: int = 0) -> Estimate:
+    """Return how often the people of a group were found, at the threshold for all."""
+    if not people.resolved:
+        return UNRESOLVED
+    own = people.group == number
+    return of_share(*people.share_found(number), int(people.n_in[own].sum()))
+
+
 def spread(panel: Panel, risk: Risk = "auc") -> pl.DataFrame:
     """Return percentiles of the true risk of people, with 95 % intervals."""
     found = [NOBODY] * len(PERCENTILES)
@@ -132,7 +144,7 @@ def by_group(panel: Panel, groups: Sequence[str], *, least: int) -> pl.DataFrame
         own = group == number
         each: dict[str, Estimate] = {
             "auc": mean_of_people(people, 0, number),
-            "tpr": of_share(*people.share_found(number), int(people.n_in[own].sum())),
+            "tpr": share_found(people, number),
             "share_auc_90": share_above(people, 0.9, of=own),
         }
         row: dict[str, Any] = {"group": name, "people": int(own.sum())}
@@ -145,8 +157,11 @@ def by_group(panel: Panel, groups: Sequence[str], *, least: int) -> pl.DataFrame
 def _large_enough(groups: Sequence[str], least: int) -> tuple[list[str], Ints32]:
     """Return names of groups, with small ones put together, and the number of each person's."""
     names, group, people = np.unique(np.asarray(groups), return_inverse=True, return_counts=True)
-    by_size = np.argsort(people, kind="stable")
-    n_small = int(np.count_nonzero(people < least))
+    small = people < least
+    if small.any():
+        # Whom somebody else has put together already.
+        small |= names == OTHERS
+    by_size, n_small = np.lexsort((people, ~small)), int(small.sum())
     while 0 < n_small < people.size and people[by_size[:n_small]].sum() < least:
         n_small += 1
     kept = np.sort(by_size[n_small:])

@@ -25,7 +25,7 @@ from whosthere.auditing.result import AuditResult
 from whosthere.data.files import new_file, refuse_existing
 from whosthere.data.floor import LEAST_PEOPLE
 from whosthere.data.flows import Pairs
-from whosthere.display import first_screen
+from whosthere.display import counted, first_screen
 from whosthere.errors import FileError
 from whosthere.game.leaks import table_of_regions
 from whosthere.reporting.sections.about import about_section, glossary_of, policy_table, subject_of
@@ -233,6 +233,7 @@ def _environment() -> Environment:
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
     made.filters |= {"short": shortened, "words": words_of, "prose": _prose}
+    made.globals["counted"] = counted
     made.filters["anchor"] = lambda key: "word-" + re.sub(r"[^A-Za-z0-9]+", "-", key)
     return made
 

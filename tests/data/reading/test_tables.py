@@ -107,6 +107,15 @@ class TestAttributes:
         assert groups["home"].to_list() == table["home"].to_list()
         assert set(groups["code"]) == {"0", "1", "2"}
 
+    @pytest.mark.parametrize("nothing", [float("nan"), "NaN", "nan", None, " "])
+    def test_not_a_number_is_not_given(self, nothing):
+        """It would be above all others, or turn numbers into words."""
+        ages = [*range(90), *[nothing] * 10]
+        table = pl.DataFrame({"user": self.USERS, "age": pl.Series(ages, strict=False)})
+        groups = read_attributes(table, self.USERS).groups["age"]
+        assert set(groups.tail(10)) == {NOT_GIVEN}
+        assert groups.head(90).n_unique() == 5
+
     @pytest.mark.parametrize("values", [[5.0] * 95 + [6, 7, 8, 9, 10], list(range(1000, 1100))])
     def test_every_number_is_in_a_group(self, values):
         """Also where fifths are equal, or rounded to the same number."""

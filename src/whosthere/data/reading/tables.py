@@ -46,6 +46,8 @@ _NOBODY = -1
 _USER = "\0"
 # An attribute with more different numbers than these is cut into fifths.
 _MOST_NUMBERS = 12
+# What other programs write where there is no value.
+_NO_VALUES = ("", "NaN", "nan")
 
 
 def read_regions(table: Regions | AnyPath | Frame) -> Regions:
@@ -204,7 +206,7 @@ def read_attributes(given: AnyPath | Frame, users: Sequence[str]) -> Attributes:
 
 def _in_groups(values: pl.Series) -> pl.Series:
     """Return the names of groups by an attribute; many different numbers are cut into fifths."""
-    texts = values.cast(pl.String).str.strip_chars().replace("", None)
+    texts = values.cast(pl.String).str.strip_chars().replace(dict.fromkeys(_NO_VALUES, None))
     numbers = texts.cast(pl.Float64, strict=False)
     if numbers.null_count() > texts.null_count() or numbers.n_unique() <= _MOST_NUMBERS:
         return texts.fill_null(NOT_GIVEN)

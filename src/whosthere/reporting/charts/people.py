@@ -285,4 +285,4 @@ def _shades(y: float) -> Iterator[str]:
         yield svg.rect(40 + 20 * level, y, 19, 12, f"q{level}")
     yield svg.text(40 + 20 * _SHADES + 4, y + 10, "much", "tick")
     yield svg.rect(200, y, 19, 12, "none")
-    yield svg.text(223, y + 10, "too few targets to show", "tick")
+    yield svg.text(223, y + 10, "too few people to show", "tick")

@@ -68,19 +68,18 @@ def _roc_charts(audit: AuditResult, found: Lookup, setting: str) -> dict[str, Ch
     seed = int(audit.plan["seed"])
     curves, n_out = [], 1
     for name in (*found.attacks_in(setting), CEILING):
-        rows = here.filter(pl.col("attack") == name)
-        n_in, without = int(rows["label"].sum()), int((~rows["label"]).sum())
-        if not n_in or not without:
-            continue
-        n_out = max(n_out, without)
         style = "ceiling" if name == CEILING else f"s{found.attacks.index(name) % 6}"
         key, asked = Key(shortened(name), style), of_everybody.filter(attack=name)
-        if asked.is_empty():
-            curves.append(roc_curve(rows, key, seed=seed))
+        if not asked.is_empty():
+            ends = (asked[end].fill_null(asked["tpr"]).to_numpy() for end in ("low", "high"))
+            curves.append(Curve(key, asked["fpr"].to_numpy(), asked["tpr"].to_numpy(), *ends))
+            n_out = max(n_out, round(1 / asked["fpr"][0]))
             continue
-        ends = (asked[end].fill_null(asked["tpr"]).to_numpy() for end in ("low", "high"))
-        curves.append(Curve(key, asked["fpr"].to_numpy(), asked["tpr"].to_numpy(), *ends))
-        n_out = max(n_out, round(1 / asked["fpr"][0]))
+        rows = here.filter(pl.col("attack") == name)
+        n_in, without = int(rows["label"].sum()), int((~rows["label"]).sum())
+        if n_in and without:
+            curves.append(roc_curve(rows, key, seed=seed))
+            n_out = max(n_out, without)
     if not curves:
         return {}
     title = f"ROC curves of {counted(len(curves), 'attack')} against {shortened(setting)}"
