@@ -19,16 +19,18 @@ from .data.reading.read import read_records as read_records
 from .data.regions import Regions as Regions
 from .data.traces import Traces as Traces
 from .errors import InputError as InputError
-from .front import (
-    NotAuditedWarning as NotAuditedWarning,
-    attack as attack,
+from .front.audits import (
     audit as audit,
-    check as check,
-    publish as publish,
     recommend as recommend,
     report as report,
     reproduce as reproduce,
     rounds as rounds,
+)
+from .front.releases import (
+    NotAuditedWarning as NotAuditedWarning,
+    attack as attack,
+    check as check,
+    publish as publish,
 )
 from .privacy.release import Release as Release
 from .privacy.tables import TableReader as TableReader

@@ -8,11 +8,11 @@ from types import MappingProxyType
 import pytest
 
 import whosthere as wt
+from whosthere import NotAuditedWarning
 from whosthere.auditing.acceptance import judged_again
 from whosthere.auditing.loading import load
 from whosthere.cli.main import main
 from whosthere.errors import FileError, InputError
-from whosthere.front import NotAuditedWarning
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.shapes import Map
 

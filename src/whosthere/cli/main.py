@@ -14,13 +14,15 @@ import typer
 
 from whosthere._version import __version__
 from whosthere.cli import console
+from whosthere.cli.attack import attack, target
 from whosthere.cli.audit import audit
+from whosthere.cli.check import check
 from whosthere.cli.help import HelpfulCommand, HelpfulGroup
 from whosthere.cli.options import described, with_options
 from whosthere.cli.paper import paper
 from whosthere.cli.recommend import recommend
 from whosthere.cli.records import ingest, simulate
-from whosthere.cli.releases import attack, check, import_, release, target
+from whosthere.cli.releases import import_, release
 from whosthere.cli.views import attacks, compare, inspect, mechanisms, report
 from whosthere.errors import InputError
 

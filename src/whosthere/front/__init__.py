@@ -1,0 +1,1 @@
+"""The functions that most people need, for notebooks and scripts."""
