@@ -24,7 +24,7 @@ def measured(true_aucs, n_in, n_out, rng):
 
 def chances_of(aucs, grid):
     """The chance of each different measurement over 10 + 10 releases by true AUC, and how many."""
-    distinct, repeats = np.unique(people._bin_of(aucs), return_counts=True)
+    distinct, repeats = np.unique(people.bin_of(aucs), return_counts=True)
     return people._noise(10, 10, tuple(grid.tolist()))[:, distinct].T, repeats
 
 
@@ -37,7 +37,7 @@ class TestNoise:
         assert law.sum(axis=1) == pytest.approx(1)
         for chances, auc in list(zip(law, grid, strict=True))[1:-1]:
             drawn = measured(np.full(3000 if n_in < 200 else 300, auc), n_in, n_out, rng)
-            counts = np.bincount(people._bin_of(drawn), minlength=people._N_BINS)
+            counts = np.bincount(people.bin_of(drawn), minlength=people.N_BINS)
             expected = counts / drawn.size
             gap = np.abs(np.cumsum(chances) - np.cumsum(expected)).max()
             assert gap < 2.2 / np.sqrt(drawn.size) + 0.02
@@ -71,7 +71,7 @@ class TestBestLikelihoods:
 
     def test_no_share_is_better_than_the_best_mixture(self, rng):
         aucs = measured(rng.uniform(0.5, 0.99, 55), 10, 10, rng)
-        chances, repeats = chances_of(aucs, people._TRUE_AUCS)
+        chances, repeats = chances_of(aucs, people.TRUE_AUCS)
         best = np.log(chances @ people._best_mixture(chances, repeats)) @ repeats
         places = np.full(people._SHARES.size, 25)
         likely = people._best_likelihoods(chances, repeats, places, places, people._SHARES)

@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-_TRUE_AUCS = frozen([0.0, *ndtr(np.arange(-1.6, 2.85, 0.1)), 1.0], np.float64)
+TRUE_AUCS = frozen([0.0, *ndtr(np.arange(-1.6, 2.85, 0.1)), 1.0], np.float64)
 _TRUE_RATES = frozen(np.sin(np.linspace(0, np.pi / 2, 53)) ** 2, np.float64)
 _SHARES = frozen(np.sin(np.linspace(0, np.pi / 2, 61)) ** 2, np.float64)
-_N_BINS = 60
-_BINS = frozen(np.sin(np.linspace(0, np.pi / 2, _N_BINS + 1)) ** 2, np.float64)
+N_BINS = 60
+BINS = frozen(np.sin(np.linspace(0, np.pi / 2, N_BINS + 1)) ** 2, np.float64)
 _PAIRS_TO_DRAW = 6_000_000
 _MOST_RELEASES_TO_DRAW = 150
 # Real scores are not quite normal. A small chance of any measured AUC whatever keeps a single
 # odd target from ruling out what all others say.
-_ODD = 0.002
+ODD = 0.002
 _STEPS = 100
 # Within so many normal deviates of the limit, a person may count as either side of it (0.89 to
 # 0.91 for 0.9). Where everybody is at the limit, the test would otherwise reject too often.
@@ -112,7 +112,8 @@ class Mixture:
 
     `chances` of each different measurement by true risk, shape (n_distinct, n_grid); `repeats`, how
     many people it stands for; `place`, the measurement of each person. Of a limit to compare risks
-    with, `close` are the ends within which a risk may count as either side of it.
+    with, `close` are the ends within which a risk may count as either side of it. The grid ascends,
+    and has a risk more than once where people of the same risk differ in their noise.
     """
 
     grid: Floats
@@ -136,13 +137,13 @@ class Mixture:
         They tell as much as `effective` people do whose measurements do not depend on one another,
         by default as all.
         """
-        close = np.array([]) if limit is None else ndtr(ndtri(limit) + _CLOSE * _BLUR)
-        grid = np.union1d(_TRUE_AUCS, close)
+        close = close_to(limit)
+        grid = np.union1d(TRUE_AUCS, close)
         measured = np.asarray(aucs, np.float64)
-        kinds, kind = _kinds(n_in, n_out, measured.size)
+        kinds, kind = kinds_of(n_in, n_out, measured.size)
         laws = [_noise(*numbers, tuple(grid.tolist())) for numbers in kinds]
         chances = np.concatenate(laws, axis=1).T
-        return cls._of(grid, close, chances, kind * _N_BINS + _bin_of(measured), effective)
+        return cls.of_chances(grid, close, chances, kind * N_BINS + bin_of(measured), effective)
 
     @classmethod
     def of_rates(
@@ -160,16 +161,16 @@ class Mixture:
             close = np.sin(angles) ** 2
             grid = np.union1d(_TRUE_RATES, close)
         count, n = np.asarray(found, np.float64), np.asarray(n_in)
-        kinds, kind = _kinds(n, n, count.size)
+        kinds, kind = kinds_of(n, n, count.size)
         sizes = np.array([size for size, _ in kinds])
         shown = np.rint(count * sizes[kind] / n).astype(np.intp)
         laws = [np.asarray(binom.pmf(np.arange(k + 1)[:, None], k, grid)) for k in sizes]
-        odd = [(1 - _ODD) * law + _ODD / len(law) for law in laws]
+        odd = [(1 - ODD) * law + ODD / len(law) for law in laws]
         firsts = np.concatenate([[0], np.cumsum(sizes + 1)])
-        return cls._of(grid, close, np.concatenate(odd), firsts[kind] + shown, effective)
+        return cls.of_chances(grid, close, np.concatenate(odd), firsts[kind] + shown, effective)
 
     @classmethod
-    def _of(
+    def of_chances(
         cls,
         grid: Floats,
         close: Floats,
@@ -177,6 +178,7 @@ class Mixture:
         place: NDArray[np.intp],
         effective: float | None,
     ) -> Mixture:
+        """Return people by the place of each one's measurement among those that have `chances`."""
         distinct, place, repeats = np.unique(place, return_inverse=True, return_counts=True)
         each = 1.0 if effective is None else effective / place.size
         return cls(grid, close, chances[distinct], frozen(repeats * each, np.float64), place)
@@ -201,7 +203,10 @@ class Mixture:
     @one_thread()
     def share(self, errors: Errors) -> Estimate:
         """Return the share of people whose true risk is the limit or more."""
-        ends = np.searchsorted(self.grid, self.close[[0, -1]])
+        ends = (
+            np.searchsorted(self.grid, self.close[0]),
+            np.searchsorted(self.grid, self.close[-1], "right") - 1,
+        )
         first, last = (np.full(_SHARES.size, end) for end in ends)
         likely = _best_likelihoods(self.chances, self.repeats, last, first, _SHARES)
         value = float(_SHARES[likely >= likely.max() - 0.01].mean())
@@ -213,12 +218,12 @@ class Mixture:
     @one_thread()
     def percentile(self, q: float, errors: Errors) -> Estimate:
         """Return the true risk that a share `q` of people do not exceed."""
-        grid, n = self.grid, self.n
-        above = np.cumsum(self.shares[::-1])[::-1]
+        (grid, first), n = np.unique(self.grid, return_index=True), self.n
+        last = np.append(first[1:], self.grid.size) - 1
+        above = np.cumsum(self.shares[::-1])[::-1][first]
         value = float(grid[np.flatnonzero(above >= 1 - q - 1e-9)[-1]])
-        points = np.arange(grid.size)
         wanted = np.full(grid.size, 1 - q)
-        likely = _best_likelihoods(self.chances, self.repeats, points, points, wanted)
+        likely = _best_likelihoods(self.chances, self.repeats, last, first, wanted)
         best = max(float(likely.max()), float(np.log(self.chances @ self.shares) @ self.repeats))
 
         def ends(tail: float) -> tuple[float, float]:
@@ -238,7 +243,12 @@ class Mixture:
         return Estimate(value, low, high, note, None, low_to_decide, high_to_decide)
 
 
-def _kinds(
+def close_to(limit: float | None) -> Floats:
+    """Return the ends within which a true AUC may count as either side of a limit, and this."""
+    return np.array([]) if limit is None else np.asarray(ndtr(ndtri(limit) + _CLOSE * _BLUR))
+
+
+def kinds_of(
     n_in: ArrayLike, n_out: ArrayLike, n: int
 ) -> tuple[list[tuple[int, int]], NDArray[np.intp]]:
     """Return a few kinds of people by how many IN and OUT releases they have, and each one's kind.
@@ -314,14 +324,15 @@ def _best_mixture(chances: Floats, repeats: Floats) -> Floats:
     return mixture
 
 
-def _bin_of(aucs: Floats) -> NDArray[np.intp]:
+def bin_of(aucs: Floats) -> NDArray[np.intp]:
+    """Return the number of the bin of each measured AUC."""
     # 0.5 and other fractions are edges: rounding errors must not move them to the next bin.
-    return np.clip(np.searchsorted(_BINS, aucs - 1e-12, "left") - 1, 0, _N_BINS - 1)
+    return np.clip(np.searchsorted(BINS, aucs - 1e-12, "left") - 1, 0, N_BINS - 1)
 
 
 @lru_cache(maxsize=64)
 def _noise(n_in: int, n_out: int, grid: tuple[float, ...]) -> Floats:
-    """Return the law of the measured AUC by true AUC, shape (n_grid, _N_BINS).
+    """Return the law of the measured AUC by true AUC, shape (n_grid, N_BINS).
 
     Scores are normal with the same spread with and without the target. The law is drawn with a
     fixed seed; for so many releases that this would take long, it is a Beta law with the right
@@ -330,8 +341,8 @@ def _noise(n_in: int, n_out: int, grid: tuple[float, ...]) -> Floats:
     inner = np.asarray(grid[1:-1])
     draw = max(n_in, n_out) <= _MOST_RELEASES_TO_DRAW
     law = (_drawn if draw else _beta)(n_in, n_out, inner)
-    never, always = np.eye(_N_BINS)[[0, -1]]
-    return frozen((1 - _ODD) * np.vstack([never, law, always]) + _ODD / _N_BINS, np.float64)
+    never, always = np.eye(N_BINS)[[0, -1]]
+    return frozen((1 - ODD) * np.vstack([never, law, always]) + ODD / N_BINS, np.float64)
 
 
 def _drawn(n_in: int, n_out: int, grid: Floats) -> Floats:
@@ -339,7 +350,7 @@ def _drawn(n_in: int, n_out: int, grid: Floats) -> Floats:
     pairs = n_in * n_out
     n = min(max(_PAIRS_TO_DRAW // pairs, 1000), 20_000)
     shifts = math.sqrt(2) * ndtri(grid)
-    law = np.zeros((grid.size, _N_BINS))
+    law = np.zeros((grid.size, N_BINS))
     for size in np.full(-(-n // 200), 200):
         gaps = rng.normal(size=(size, 1, n_out)) - rng.normal(size=(size, n_in, 1))
         places = (
@@ -348,7 +359,7 @@ def _drawn(n_in: int, n_out: int, grid: Floats) -> Floats:
         )
         counts = np.bincount(places.ravel(), minlength=size * (grid.size + 1))
         won = np.cumsum(counts.reshape(size, -1), axis=1)[:, :-1] / pairs
-        flat = _bin_of(won) + _N_BINS * np.arange(grid.size)
+        flat = bin_of(won) + N_BINS * np.arange(grid.size)
         law += np.bincount(flat.ravel(), minlength=law.size).reshape(law.shape)
     return np.asarray(law / law.sum(axis=1, keepdims=True))
 
@@ -357,6 +368,11 @@ def _beta(n_in: int, n_out: int, grid: Floats) -> Floats:
     shift = ndtri(grid)
     both = grid - 2 * owens_t(shift, 1 / math.sqrt(3))
     variance = (grid * (1 - grid) + (n_in + n_out - 2) * (both - grid**2)) / (n_in * n_out)
+    return beta_law(grid, variance)
+
+
+def beta_law(grid: Floats, variance: Floats) -> Floats:
+    """Return the law of the measured AUC by its mean and variance, shape (n_grid, N_BINS)."""
     size = (grid * (1 - grid) / variance - 1)[:, None]
-    below = betainc(grid[:, None] * size, (1 - grid[:, None]) * size, _BINS)
+    below = betainc(grid[:, None] * size, (1 - grid[:, None]) * size, BINS)
     return np.asarray(np.diff(below, axis=1))

@@ -19,7 +19,11 @@ from .lines import (
     scores_of_draws as scores_of_draws,
     sum_log_chances as sum_log_chances,
 )
-from .panels import compare_rounds as compare_rounds, count_scores as count_scores
+from .panels import (
+    compare_rounds as compare_rounds,
+    count_scores as count_scores,
+    measure_draws as measure_draws,
+)
 from .rows import (
     count_cells as count_cells,
     count_fates as count_fates,

@@ -1,4 +1,8 @@
-"""Loops over everybody's scores in many rounds: how often each value, and each person's own AUC."""
+"""Loops over everybody's scores in many rounds: how often each value, and each person's own AUC.
+
+Of a person's AUC, the `balance` is the part of OUT scores in its variance: 1 if single OUT scores
+decide it, because some are below all IN scores and some above, and 1/2 if all scores are alike.
+"""
 
 from __future__ import annotations
 
@@ -47,46 +51,52 @@ def compare_rounds(
     labels: Bools,
     order: Ints64,
     group: Ints32,
-    finds: float,
+    finds: Floats,
     people: Floats,
     without: Floats,
 ) -> None:
     """Compare the IN and the OUT rounds of each person; a score above `finds` finds one who is in.
 
     Scores, labels and the order of scores have the shape (n_people, n_rounds). Fills in `people`,
-    shape (n_people, 5): AUC, accuracy at the threshold 0 (NaN without IN or OUT rounds), rounds in,
-    rounds in which they were found, and the jackknife variance of the AUC. Adds to `without`, shape
-    (n_groups, n_rounds, 5): sums over people of their AUC and accuracy without the round, how many
-    people have these, and how many were in in the round, and found.
+    shape (n_people, 5 + n_finds): AUC, accuracy at the threshold 0 (NaN without IN or OUT rounds),
+    rounds in, the jackknife variance of the AUC, its balance, and for each of `finds` in how many
+    rounds they were found. Adds to `without`, shape (n_groups, n_rounds, 4 + n_finds): sums over
+    people of their AUC and accuracy without the round, how many people have these, and how many
+    were in in the round, and found.
     """
     n_rounds = scores.shape[1]
     beaten = np.empty(n_rounds)
     for i in range(scores.shape[0]):
         of_group = without[group[i]]
-        n_in, found, right_in, right_out = 0, 0, 0, 0
+        n_in, right_in, right_out = 0, 0, 0
+        for k in range(finds.size):
+            people[i, 5 + k] = 0.0
         for r in range(n_rounds):
             says_in = 1 if scores[i, r] > 0.0 else 0
             if labels[i, r]:
                 n_in += 1
                 right_in += says_in
                 of_group[r, 3] += 1.0
-                if scores[i, r] > finds:
-                    found += 1
-                    of_group[r, 4] += 1.0
+                for k in range(finds.size):
+                    if scores[i, r] > finds[k]:
+                        people[i, 5 + k] += 1.0
+                        of_group[r, 4 + k] += 1.0
             else:
                 right_out += 1 - says_in
         n_out = n_rounds - n_in
-        people[i, 2], people[i, 3] = n_in, found
+        people[i, 2] = n_in
         if n_in == 0 or n_out == 0:
             continue
         wins = _beaten(scores[i], labels[i], order[i], n_in, beaten)
         people[i, 0] = wins / (float(n_in) * n_out)
         people[i, 1] = (right_in / n_in + right_out / n_out) / 2.0
-        total, squares, n_left = 0.0, 0.0, 0
+        total, squares, n_left, of_in, of_out = 0.0, 0.0, 0, 0.0, 0.0
         for r in range(n_rounds):
             says_in = 1 if scores[i, r] > 0.0 else 0
             is_in = 1 if labels[i, r] else 0
             a, b = n_in - is_in, n_out - 1 + is_in
+            of_in += is_in * beaten[r] * beaten[r]
+            of_out += (1 - is_in) * beaten[r] * beaten[r]
             if a == 0 or b == 0:
                 continue
             auc = (wins - beaten[r]) / (float(a) * b)
@@ -99,7 +109,68 @@ def compare_rounds(
             squares += auc * auc
             n_left += 1
         spread = squares - total * total / n_left if n_left else 0.0
-        people[i, 4] = max(spread, 0.0) * (n_rounds - 1) / n_rounds
+        people[i, 3] = max(spread, 0.0) * (n_rounds - 1) / n_rounds
+        people[i, 4] = _balance(wins, of_in, of_out, n_in, n_out)
+
+
+@kernel()
+def measure_draws(
+    out: Floats, in_: Floats, shifts: Floats, bins: Floats, balances: Floats, counts: Floats
+) -> None:
+    """Count how often each AUC and balance is measured of people with the same noise.
+
+    Noise of OUT and IN scores has the shapes (n_draws, n_out) and (n_draws, n_in). IN scores are
+    raised by each of the ascending `shifts` in turn. Adds to counts, shape (n_shifts, n_bins,
+    n_balances), whose bins end at `bins`, and begin above those before them; so do balances.
+    """
+    n_out, n_in, n = out.shape[1], in_.shape[1], shifts.size
+    by_out, by_in = np.empty((n_out, n + 1)), np.empty((n_in, n + 1))
+    for d in range(out.shape[0]):
+        for k in range(n + 1):
+            for i in range(n_in):
+                by_in[i, k] = 0.0
+            for j in range(n_out):
+                by_out[j, k] = 0.0
+        for j in range(n_out):
+            for i in range(n_in):
+                first = _place(shifts, out[d, j] - in_[d, i])
+                by_out[j, first] += 1.0
+                by_in[i, first] += 1.0
+        for k in range(n):
+            wins, of_in, of_out = 0.0, 0.0, 0.0
+            for i in range(n_in):
+                wins += by_in[i, k]
+                of_in += by_in[i, k] * by_in[i, k]
+                by_in[i, k + 1] += by_in[i, k]
+            for j in range(n_out):
+                of_out += by_out[j, k] * by_out[j, k]
+                by_out[j, k + 1] += by_out[j, k]
+            place = _place(bins, wins / (float(n_in) * n_out) - 1e-12)
+            counts[k, place, _place(balances, _balance(wins, of_in, of_out, n_in, n_out))] += 1.0
+
+
+@part()
+def _place(ends: Floats, value: float) -> int:
+    """Return the number of ends below a value."""
+    first, end = 0, ends.size
+    while first < end:
+        middle = (first + end) >> 1
+        if ends[middle] < value:
+            first = middle + 1
+        else:
+            end = middle
+    return first
+
+
+@part()
+def _balance(wins: float, of_in: float, of_out: float, n_in: int, n_out: int) -> float:
+    """Return the balance, given pairs won and their squares by score; 0 where nothing varies."""
+    if n_in < 2 or n_out < 2:
+        return 0.0
+    # Each is a variance of shares of pairs, but for the same factor; whole numbers are exact.
+    from_in = max(n_in * of_in - wins * wins, 0.0) / (n_in - 1.0) * n_in
+    from_out = max(n_out * of_out - wins * wins, 0.0) / (n_out - 1.0) * n_out
+    return from_out / (from_in + from_out) if from_in + from_out > 0.0 else 0.0
 
 
 @part()
