@@ -36,12 +36,12 @@ from whosthere.kernels import measure_draws
 if TYPE_CHECKING:
     from whosthere.arrays import Ints64
 
-SPREADS = (1 / 3, 1.0, 3.0)
+SPREADS = (0.1, 0.4, 1.0, 2.5, 10.0)
 """How many times as much IN scores may be spread as OUT scores."""
-# Normal scores with the same spread have a balance of about 0.5, with the others 0.1 and 0.9.
-_BALANCES = frozen([0.3, 0.5, 0.7], np.float64)
-_N_BALANCES = 4
-_PAIRS_TO_DRAW = 6_000_000
+# Where people have an AUC of 0.9, these spreads have balances of 1, 0.91, 0.5, 0.09 and 0.
+_BALANCES = frozen([0.1, 0.3, 0.5, 0.7, 0.9], np.float64)
+_N_BALANCES = 6
+_PAIRS_TO_DRAW = 3_000_000
 _MOST_PAIRS_TO_DRAW = 150**2
 _USUAL_LIMIT = 0.9
 
@@ -67,7 +67,7 @@ def people_by_aucs(
     return Mixture.of_chances(grid, close_to(limit), chances, place, effective)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=128)
 def _law(n_in: int, n_out: int, grid: tuple[float, ...]) -> Floats:
     """Return the law of bins of AUCs and balances, by true AUC and spread in turn."""
     inner = np.asarray(grid[1:-1])
@@ -82,7 +82,7 @@ def _law(n_in: int, n_out: int, grid: tuple[float, ...]) -> Floats:
 
 def _drawn(n_in: int, n_out: int, grid: Floats, spread: float) -> Floats:
     rng = np.random.default_rng(0)
-    n = min(max(_PAIRS_TO_DRAW // (n_in * n_out), 1000), 20_000)
+    n = min(max(_PAIRS_TO_DRAW // (n_in * n_out), 1000), 10_000)
     out, in_ = rng.normal(size=(n, n_out)), spread * rng.normal(size=(n, n_in))
     shifts = math.sqrt(1 + spread**2) * ndtri(grid)
     counts = np.zeros((grid.size, N_BINS, _N_BALANCES))
