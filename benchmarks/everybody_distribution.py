@@ -208,8 +208,8 @@ def show(name: str, size: tuple[int, int, float], each: list[dict[str, np.ndarra
                           zip(LIMITS[risk], missed[len(PERCENTILES) :], strict=True))  # fmt: skip
         shown = " ".join(f"{rate:5.0%}" for rate in missed[: len(PERCENTILES)])
         widths = " ".join(f"{one:.2f}" for one in width)
-        print(f"{name:<30}{size[0]:>7,}{size[1]:>7}{size[2]:>5} {risk}   "
-              f"{worst:>5.0%} ± {error:.0%}    {shown}  {limits}    {widths}", flush=True)  # fmt: skip
+        print(f"{name:<30}{size[0]:>7,}{size[1]:>7}{size[2]:>5} {risk}   {worst:>5.0%} ± "
+              f"{error:.0%}    {shown}  {limits}    {widths}", flush=True)  # fmt: skip
 
 
 def main() -> None:

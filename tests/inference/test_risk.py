@@ -30,10 +30,6 @@ def panel_of(rng, aucs, include=0.5, common=0.0, n_rounds=N_ROUNDS):
     return Panel(scores.astype(np.float32), labels)
 
 
-def missed_by(table, truth):
-    return (table["low"].to_numpy() > truth) | (table["high"].to_numpy() < truth)
-
-
 class TestPeople:
     def test_rows(self, rng):
         made = panel_of(rng, np.linspace(0.5, 0.99, 100))
@@ -106,30 +102,43 @@ class TestSpread:
     def test_covers_where_single_scores_decide(self, rng, simulations):
         """Log-normal scores: one large OUT score of ten is above all IN scores of a person.
 
-        With normal noise, the largest risks were missed in four of five panels.
+        With normal noise, the 99th percentile was missed in 21 of 30 panels.
         """
         n, most = simulations(300, 0.05)
-        shifts, true = np.repeat([[0.0, 2.5], [0.5, 0.9006]], [270, 30], axis=1)
-        missed = np.zeros(len(PERCENTILES))
+        shifts, true = np.repeat([[0.0, 2.5], [0.5, 0.9006]], [255, 45], axis=1)
+        missed = np.zeros(3)
         for _ in range(n):
             labels = np.argsort(rng.random((100, 300)), axis=0) >= 10
             scores = rng.lognormal(size=labels.shape) + shifts * labels
-            table = spread(Panel(scores.astype(np.float32), labels))
-            truth = np.quantile(true, PERCENTILES, method="inverted_cdf")
-            missed += missed_by(table, truth)
+            people = Panel(scores.astype(np.float32), labels).people
+            for place, q in enumerate((0.5, 0.9, 0.99)):
+                found = percentile(people, q)
+                truth = np.quantile(true, q, method="inverted_cdf")
+                missed[place] += not found.low <= truth <= found.high
         assert missed.max() <= most * n, missed
 
     def test_covers_where_the_threshold_rests_on_few_false_alarms(self, rng, simulations):
-        """On 18: everybody has the same risk, so that nothing else makes an interval wide.
+        """On nine: everybody has the same risk, so that little else makes an interval wide.
 
-        With a threshold that was taken as known, 55 % of panels were missed.
+        With a threshold that is taken as known, 16 of 40 panels are missed.
         """
-        n, most = simulations(500, 0.05)
-        truth, missed = ndtr(2.5 - ndtri(0.99)), np.zeros(len(PERCENTILES))
+        n, most = simulations(400, 0.05)
+        true = np.full(300, ndtr(2.5 / np.sqrt(2)))
+        truth, missed = ndtr(2.5 - ndtri(0.99)), np.zeros(2)
         for _ in range(n):
-            table = spread(panel_of(rng, np.full(60, ndtr(2.5 / np.sqrt(2)))), "tpr")
-            missed += missed_by(table, truth)
+            panel = panel_of(rng, true, include=0.95, n_rounds=60)
+            _, highest, lowest = panel.curves.thresholds(0.01)
+            missed[0] += not lowest <= ndtri(0.99) <= highest
+            found = percentile(panel.people, 0.5, risk="tpr")
+            missed[1] += not found.low <= truth <= found.high
         assert missed.max() <= most * n, missed
+
+    def test_groups_are_found_by_any_threshold_too(self, rng):
+        panel = panel_of(rng, np.full(60, 0.95), n_rounds=20)
+        rates = [panel.people.share_found(by=by)[0] for by in range(3)]
+        row = by_group(panel, ["a"] * 60, least=5).row(0, named=True)
+        assert row["tpr"] == rates[0]
+        assert row["tpr_low"] < rates[1] < rates[0] < rates[2] < row["tpr_high"]
 
     def test_rounds_in_common_make_people_tell_less(self, rng):
         alone, common = (panel_of(rng, np.full(500, 0.8), 0.5, some).people for some in (0.0, 1.0))
@@ -170,9 +179,10 @@ class TestUneven:
             balance = np.searchsorted(uneven._BALANCES, people.balance)
             places = bin_of(people.measured[:, 0]) * uneven._N_BALANCES + balance
             found = np.bincount(places, minlength=expected.size) / places.size
-            # Two samples, of 20,000 and of as many draws as there are: 5 standard errors.
-            error = np.sqrt(np.maximum(expected.ravel(), 1e-3) * (1 / 10_000 + 1 / 20_000))
-            assert (np.abs(found - expected.ravel()) < 5 * error).all()
+            # Two samples, of 20,000 and of 10,000: six standard errors in each of many bins.
+            usual = np.maximum((found + expected.ravel()) / 2, 1e-3)
+            error = np.sqrt(usual * (1 / 10_000 + 1 / 20_000))
+            assert (np.abs(found - expected.ravel()) < 6 * error).all()
 
     def test_balance(self):
         """By what it says: variances of the shares of pairs that single scores win."""

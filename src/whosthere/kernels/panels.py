@@ -124,27 +124,29 @@ def measure_draws(
     n_balances), whose bins end at `bins`, and begin above those before them; so do balances.
     """
     n_out, n_in, n = out.shape[1], in_.shape[1], shifts.size
-    by_out, by_in = np.empty((n_out, n + 1)), np.empty((n_in, n + 1))
+    by_out, by_in = np.empty((n + 1, n_out)), np.empty((n + 1, n_in))
     for d in range(out.shape[0]):
         for k in range(n + 1):
             for i in range(n_in):
-                by_in[i, k] = 0.0
+                by_in[k, i] = 0.0
             for j in range(n_out):
-                by_out[j, k] = 0.0
+                by_out[k, j] = 0.0
         for j in range(n_out):
             for i in range(n_in):
                 first = _place(shifts, out[d, j] - in_[d, i])
-                by_out[j, first] += 1.0
-                by_in[i, first] += 1.0
+                by_out[first, j] += 1.0
+                by_in[first, i] += 1.0
         for k in range(n):
             wins, of_in, of_out = 0.0, 0.0, 0.0
             for i in range(n_in):
-                wins += by_in[i, k]
-                of_in += by_in[i, k] * by_in[i, k]
-                by_in[i, k + 1] += by_in[i, k]
+                won = by_in[k, i]
+                wins += won
+                of_in += won * won
+                by_in[k + 1, i] += won
             for j in range(n_out):
-                of_out += by_out[j, k] * by_out[j, k]
-                by_out[j, k + 1] += by_out[j, k]
+                won = by_out[k, j]
+                of_out += won * won
+                by_out[k + 1, j] += won
             place = _place(bins, wins / (float(n_in) * n_out) - 1e-12)
             counts[k, place, _place(balances, _balance(wins, of_in, of_out, n_in, n_out))] += 1.0
 
