@@ -75,31 +75,36 @@ def mixture(
 ) -> Mixture:
     """Return people, all or some, by what was measured of them; none may be without it.
 
-    A TPR is the one `by` the threshold, or by one of the ends of its interval.
+    A TPR is the one `by` the threshold, or by one of the ends of its interval. An AUC has noise of
+    scores that may be spread unlike with and without the person, or `by` 1 that of normal scores.
     """
     some = has_risk(people, risk) if of is None else of
     n_in, n_out = people.n_in[some], people.n_rounds - people.n_in[some]
     effective = min(people.n_units(some) * people.independence, _MOST_EFFECTIVE)
-    if risk == "auc":
-        aucs = people.measured[some, 0]
-        return people_by_aucs(
-            aucs, people.balance[some], n_in, n_out, limit=limit, effective=effective
-        )
-    return Mixture.of_rates(people.found(by)[some], n_in, limit, effective=effective)
+    if risk == "tpr":
+        return Mixture.of_rates(people.found(by)[some], n_in, limit, effective=effective)
+    aucs = people.measured[some, 0]
+    if by:
+        return Mixture.of_aucs(aucs, n_in, n_out, limit, effective=effective)
+    balance = people.balance[some]
+    return people_by_aucs(aucs, balance, n_in, n_out, limit=limit, effective=effective)
 
 
 def _mixtures(
     people: People, risk: Risk, limit: float | None = None, of: Bools | None = None
 ) -> list[Mixture]:
-    """Return people as a `mixture`; of TPRs, also those at the ends of the threshold's interval."""
-    return [mixture(people, risk, limit, of, by) for by in (BY if risk == "tpr" else BY[:1])]
+    """Return people as a `mixture` by all that is not known: the threshold of TPRs, or the noise.
+
+    With heavy tails on both sides, the noise of normal scores covers and the other does not.
+    """
+    return [mixture(people, risk, limit, of, by) for by in (BY if risk == "tpr" else BY[:2])]
 
 
 def _widest(found: Sequence[Estimate]) -> Estimate:
-    """Return a number of TPRs, whichever the threshold truly is in its interval.
+    """Return the first estimate with an interval that reaches over those of all.
 
-    Given is the number by each threshold. Where the errors of both are normal, an end is beyond the
-    truth no more often than claimed, whether or not they depend on one another.
+    By three thresholds, where the errors of the threshold and of the rest are normal, an end is
+    beyond the truth no more often than claimed, whether or not they depend on one another.
     """
 
     def ends(name: str) -> list[float]:
