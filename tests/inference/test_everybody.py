@@ -92,7 +92,7 @@ class TestValues:
         assert found["tpr_at_fpr_10pct"].estimate == pytest.approx(tpr.value)
         threshold = panel.curves.threshold(0.01)
         times = ((panel.scores > threshold) & panel.labels).sum(axis=0)
-        assert panel.people.found.tolist() == times.tolist()
+        assert panel.people.found().tolist() == times.tolist()
 
     def test_left_out_is_really_left_out(self, panel):
         """Every value without a round or a person, against a panel that never had them."""

@@ -110,6 +110,29 @@ class TestSpread:
             missed[3] += not found.low <= (true >= 0.4).mean() <= found.high
         assert missed.max() <= most * n, missed
 
+    def test_covers_where_the_threshold_rests_on_few_false_alarms(self, rng, simulations):
+        """On eleven: everybody has the same risk, so that little else makes an interval wide.
+
+        With a threshold that is taken as known, more than a third of the panels are missed.
+        """
+        n, most = simulations(400, 0.05)
+        true = np.full(300, ndtr(2.5 / np.sqrt(2)))
+        truth, missed = ndtr(2.5 - ndtri(0.99)), np.zeros(2)
+        for _ in range(n):
+            panel = panel_of(rng, true, include=0.95, n_rounds=75)
+            _, highest, lowest = panel.curves.thresholds(0.01)
+            missed[0] += not lowest <= ndtri(0.99) <= highest
+            found = percentile(panel.people, 0.5, risk="tpr")
+            missed[1] += not found.low <= truth <= found.high
+        assert missed.max() <= most * n, missed
+
+    def test_groups_are_found_by_any_threshold_too(self, rng):
+        panel = panel_of(rng, np.full(60, 0.95), n_rounds=60)
+        rates = [panel.people.share_found(by=by)[0] for by in range(3)]
+        row = by_group(panel, ["a"] * 60, least=5).row(0, named=True)
+        assert row["tpr"] == rates[0]
+        assert row["tpr_low"] < rates[1] < rates[0] < rates[2] < row["tpr_high"]
+
     def test_rounds_in_common_make_people_tell_less(self, rng):
         alone, common = (panel_of(rng, np.full(500, 0.8), 0.5, some).people for some in (0.0, 1.0))
         assert alone.independence > 0.5

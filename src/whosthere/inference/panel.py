@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from whosthere.errors import InputError
-from whosthere.inference.intervals import variance
+from whosthere.inference.intervals import reaches, variance
+from whosthere.inference.metrics import TAIL, least_share
 from whosthere.inference.vocabulary import RATES
 from whosthere.kernels import compare_rounds, count_scores, in_parts
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 FINDS = "tpr_at_fpr_1pct"
 """The rate at whose threshold it is counted how often each person is found."""
+BY = range(3)
+"""By which threshold: this, and the highest and the lowest that it may truly be."""
 FEWEST_ALARMS = 10
 """A rate of false alarms is resolved if it makes so many of them over all rounds."""
 _MOST_EDGES = 4096
@@ -116,19 +119,19 @@ class Panel:
 
     def people_in(self, group: Ints32) -> People:
         """Return what was measured of each person, given the group of each, from 0 on."""
-        n_rounds, threshold = len(self.scores), self.curves.threshold(RATES[FINDS])
-        measured = np.full((self.n_people, 5), np.nan)
+        n_rounds, finds = len(self.scores), self.curves.thresholds(RATES[FINDS])
+        measured = np.full((self.n_people, 4 + finds.size), np.nan)
         step, n_groups = max(_BLOCK // n_rounds, 1), int(group.max()) + 1
 
         def compare(first: int, stop: int) -> Floats:
-            without = np.zeros((n_groups, n_rounds, 5))
+            without = np.zeros((n_groups, n_rounds, 4 + finds.size))
             for begin in range(first, stop, step):
                 some = slice(begin, min(begin + step, stop))
                 scores = np.ascontiguousarray(self.scores[:, some].T)
                 labels = np.ascontiguousarray(self.labels[:, some].T)
                 order = np.argsort(scores, axis=1)
                 own = measured[some]
-                compare_rounds(scores, labels, order, group[some], threshold, own, without)
+                compare_rounds(scores, labels, order, group[some], finds, own, without)
             return without
 
         parts = in_parts(compare, self.n_people)
@@ -161,10 +164,9 @@ class People:
         """In how many rounds each person was."""
         return self.measured[:, 2].astype(np.int64)
 
-    @property
-    def found(self) -> Ints64:
-        """In how many rounds the person was in and was found."""
-        return self.measured[:, 3].astype(np.int64)
+    def found(self, by: int = 0) -> Ints64:
+        """Return in how many rounds each person was in and was found, by one of the thresholds."""
+        return self.measured[:, 4 + by].astype(np.int64)
 
     def mean(self, column: int, number: int = 0) -> tuple[float, Floats, Floats]:
         """Return the mean AUC (column 0) or accuracy (1) of the people of a group who have one.
@@ -176,10 +178,10 @@ class People:
         sums, n_left = self.without[number][:, [column, 2]].T
         return _ratio(known, n, sums, n_left)
 
-    def share_found(self, number: int = 0) -> tuple[float, Floats, Floats]:
+    def share_found(self, number: int = 0, by: int = 0) -> tuple[float, Floats, Floats]:
         """Return how often people of a group were found, also without each round and unit."""
-        n_in, found = self._by_unit(self.group == number, *self.measured[:, 2:4].T)
-        in_round, found_in_round = self.without[number][:, 3:].T
+        n_in, found = self._by_unit(self.group == number, *self.measured[:, [2, 4 + by]].T)
+        in_round, found_in_round = self.without[number][:, [3, 4 + by]].T
         return _ratio(found, n_in, found.sum() - found_in_round, n_in.sum() - in_round)
 
     def _by_unit(self, own: Bools, *values: Floats) -> list[Floats]:
@@ -198,7 +200,7 @@ class People:
         Where rounds have something in common, the mean AUC varies more between rounds than the
         noise of each person's own AUC explains.
         """
-        own = self.measured[self.has_auc, 4]
+        own = self.measured[self.has_auc, 3]
         if not own.size:
             return 1.0
         between = float(variance(self.mean(0)[1]))
@@ -265,6 +267,18 @@ class Curves:
     def threshold(self, fpr: float) -> float:
         """Return the lowest value that at most a share `fpr` of OUT exceeds."""
         return float(self.edges[self.place(fpr)])
+
+    def thresholds(self, fpr: float) -> Floats:
+        """Return the threshold, and the highest and the lowest that it may truly be (95 %)."""
+        out = self.above[0]
+        by_round, by_group = (one[:, 0] for one in self.left_out)
+        reach = reaches(by_round, by_group, TAIL)
+        least = np.minimum(out - reach, least_share(self.n_out * out, self.n_out, TAIL))
+        most = np.maximum(out + reach, 1 - least_share(self.n_out * (1 - out), self.n_out, TAIL))
+        may_be_too_low = np.flatnonzero(most > fpr * (1 + 1e-9))
+        highest = np.append(self.edges, np.inf)[may_be_too_low.max(initial=-1) + 1]
+        lowest, threshold = self.edges[np.argmax(least <= fpr)], self.threshold(fpr)
+        return np.array([threshold, max(highest, threshold), min(lowest, threshold)])
 
 
 def shares_above(counts: Ints64) -> Floats:

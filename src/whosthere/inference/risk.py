@@ -7,6 +7,7 @@ what to expect of each person, comes from all people together, by the mixtures o
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -16,6 +17,7 @@ from whosthere.inference.exposed import Mixture
 from whosthere.inference.intervals import of_share
 from whosthere.inference.looks import FIRST_ERRORS, Errors
 from whosthere.inference.metrics import Estimate
+from whosthere.inference.panel import BY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +50,7 @@ def risk_of_people(panel: Panel) -> pl.DataFrame:
         known = has_risk(people, risk)
         if known.any():
             values[known] = mixture(people, risk).expected
-    measured = np.where(was_found, people.found / np.maximum(n_in, 1), np.nan)
+    measured = np.where(was_found, people.found() / np.maximum(n_in, 1), np.nan)
     columns = {
         "person": np.arange(panel.n_people, dtype=np.int32),
         "rounds_in": n_in.astype(np.int32),
@@ -68,16 +70,49 @@ def has_risk(people: People, risk: Risk) -> Bools:
 
 
 def mixture(
-    people: People, risk: Risk = "auc", limit: float | None = None, of: Bools | None = None
+    people: People,
+    risk: Risk = "auc",
+    limit: float | None = None,
+    of: Bools | None = None,
+    by: int = 0,
 ) -> Mixture:
-    """Return people, all or some, by what was measured of them; none may be without it."""
+    """Return people, all or some, by what was measured of them; none may be without it.
+
+    They are found `by` the threshold, or by one of the ends of its interval.
+    """
     some = has_risk(people, risk) if of is None else of
     n_in, n_out = people.n_in[some], people.n_rounds - people.n_in[some]
     effective = min(people.n_units(some) * people.independence, _MOST_EFFECTIVE)
     if risk == "auc":
         aucs = people.measured[some, 0]
         return Mixture.of_aucs(aucs, n_in, n_out, limit, effective=effective)
-    return Mixture.of_rates(people.found[some], n_in, limit, effective=effective)
+    return Mixture.of_rates(people.found(by)[some], n_in, limit, effective=effective)
+
+
+def _mixtures(
+    people: People, risk: Risk, limit: float | None = None, of: Bools | None = None
+) -> list[Mixture]:
+    """Return people as a `mixture`, of TPRs by every threshold that is possible."""
+    return [mixture(people, risk, limit, of, by) for by in (BY if risk == "tpr" else (0,))]
+
+
+def _widest(found: Sequence[Estimate]) -> Estimate:
+    """Return the first estimate with an interval that reaches over those of all.
+
+    Where the errors of the threshold and of the rest are normal, an end is beyond the truth no more
+    often than claimed, whether or not they depend on one another.
+    """
+
+    def ends(name: str) -> list[float]:
+        return [end for one in found if (end := getattr(one, name)) is not None]
+
+    return replace(
+        found[0],
+        low=min(ends("low"), default=None),
+        high=max(ends("high"), default=None),
+        low_to_decide=min(ends("low_to_decide"), default=None),
+        high_to_decide=max(ends("high_to_decide"), default=None),
+    )
 
 
 def share_above(
@@ -90,15 +125,18 @@ def share_above(
 ) -> Estimate:
     """Return the share of people, of all or some, whose true risk is `limit` or more."""
     some = has_risk(people, risk) & (True if of is None else of)
-    return mixture(people, risk, limit, some).share(errors) if some.any() else NOBODY
+    if not some.any():
+        return NOBODY
+    return _widest([one.share(errors) for one in _mixtures(people, risk, limit, some)])
 
 
 def percentile(
     people: People, q: float, *, risk: Risk = "auc", errors: Errors = FIRST_ERRORS
 ) -> Estimate:
     """Return the true risk that a share `q` of people do not exceed."""
-    some = has_risk(people, risk)
-    return mixture(people, risk).percentile(q, errors) if some.any() else NOBODY
+    if not has_risk(people, risk).any():
+        return NOBODY
+    return _widest([one.percentile(q, errors) for one in _mixtures(people, risk)])
 
 
 def mean_of_people(
@@ -118,15 +156,16 @@ def share_found(people: People, number: int = 0) -> Estimate:
     if not people.resolved:
         return UNRESOLVED
     own = people.group == number
-    return of_share(*people.share_found(number), int(people.n_in[own].sum()))
+    n_in = int(people.n_in[own].sum())
+    return _widest([of_share(*people.share_found(number, by), n_in) for by in BY])
 
 
 def spread(panel: Panel, risk: Risk = "auc") -> pl.DataFrame:
     """Return percentiles of the true risk of people, with 95 % intervals."""
     found = [NOBODY] * len(PERCENTILES)
     if has_risk(panel.people, risk).any():
-        people = mixture(panel.people, risk)
-        found = [people.percentile(q, FIRST_ERRORS) for q in PERCENTILES]
+        by = _mixtures(panel.people, risk)
+        found = [_widest([one.percentile(q, FIRST_ERRORS) for one in by]) for q in PERCENTILES]
     ends = {name: [getattr(one, name) for one in found] for name in ("value", "low", "high")}
     return pl.DataFrame({"percentile": PERCENTILES} | ends)
 

@@ -47,36 +47,40 @@ def compare_rounds(
     labels: Bools,
     order: Ints64,
     group: Ints32,
-    finds: float,
+    finds: Floats,
     people: Floats,
     without: Floats,
 ) -> None:
     """Compare the IN and the OUT rounds of each person; a score above `finds` finds one who is in.
 
     Scores, labels and the order of scores have the shape (n_people, n_rounds). Fills in `people`,
-    shape (n_people, 5): AUC, accuracy at the threshold 0 (NaN without IN or OUT rounds), rounds in,
-    rounds in which they were found, and the jackknife variance of the AUC. Adds to `without`, shape
-    (n_groups, n_rounds, 5): sums over people of their AUC and accuracy without the round, how many
-    people have these, and how many were in in the round, and found.
+    shape (n_people, 4 + n_finds): AUC, accuracy at the threshold 0 (NaN without IN or OUT rounds),
+    rounds in, the jackknife variance of the AUC, and for each of `finds` in how many rounds they
+    were found. Adds to `without`, shape (n_groups, n_rounds, 4 + n_finds): sums over people of
+    their AUC and accuracy without the round, how many people have these, and how many were in in
+    the round, and found.
     """
     n_rounds = scores.shape[1]
     beaten = np.empty(n_rounds)
     for i in range(scores.shape[0]):
         of_group = without[group[i]]
-        n_in, found, right_in, right_out = 0, 0, 0, 0
+        n_in, right_in, right_out = 0, 0, 0
+        for k in range(finds.size):
+            people[i, 4 + k] = 0.0
         for r in range(n_rounds):
             says_in = 1 if scores[i, r] > 0.0 else 0
             if labels[i, r]:
                 n_in += 1
                 right_in += says_in
                 of_group[r, 3] += 1.0
-                if scores[i, r] > finds:
-                    found += 1
-                    of_group[r, 4] += 1.0
+                for k in range(finds.size):
+                    if scores[i, r] > finds[k]:
+                        people[i, 4 + k] += 1.0
+                        of_group[r, 4 + k] += 1.0
             else:
                 right_out += 1 - says_in
         n_out = n_rounds - n_in
-        people[i, 2], people[i, 3] = n_in, found
+        people[i, 2] = n_in
         if n_in == 0 or n_out == 0:
             continue
         wins = _beaten(scores[i], labels[i], order[i], n_in, beaten)
@@ -99,7 +103,7 @@ def compare_rounds(
             squares += auc * auc
             n_left += 1
         spread = squares - total * total / n_left if n_left else 0.0
-        people[i, 4] = max(spread, 0.0) * (n_rounds - 1) / n_rounds
+        people[i, 3] = max(spread, 0.0) * (n_rounds - 1) / n_rounds
 
 
 @part()
