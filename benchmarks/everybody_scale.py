@@ -92,6 +92,7 @@ def audit(given: argparse.Namespace) -> None:
         attacks="likelihood-ratio",
         workers=given.workers,
         seed=1,
+        what_if=False,
         out=given.out,
     )
 

@@ -383,9 +383,9 @@ class TestPlaces:
         section = where_section(counted)
         panel = section.panels[0]
         titles = [place.title for place in panel.figures["map"].places]
-        assert any(title.endswith(" people") for title in titles)
+        assert any(title.endswith(" people or more") for title in titles)
         assert not any("target" in title for title in titles)
-        assert panel.table.heads[-1].words == "people"
+        assert panel.table.heads[-1].words == "people (at least)"
         assert section.people == 400
 
     def test_the_leakiest_place_is_darkest_and_first(self, full_audit):

@@ -18,7 +18,7 @@ import polars as pl
 from whosthere.adversary.attacks.likelihood_ratio import nulls_of_everybody, terms_by_cell
 from whosthere.adversary.rates import fit_rates
 from whosthere.data.cells import region_and_epoch
-from whosthere.data.floor import hidden_places
+from whosthere.data.floor import LEAST_PEOPLE, hidden_places
 from whosthere.data.regions import MOST_OUTLINES
 from whosthere.game.everybody import EverybodyGame, EverybodyRounds
 from whosthere.game.rounds import Population, Task
@@ -60,8 +60,8 @@ LEAKS = _PLACE | {"targets": pl.Int32(), "leak": pl.Float64()}
 00:00, local time) adds to the distance between scores with and without a person.
 
 `leak` is a sum over the people who were there as far as the attacker knows, in natural logarithms
-of odds; `targets` is how many they are. Both are null where these are fewer than `LEAST_PEOPLE`, or
-where the sum would tell that of so few.
+of odds; `targets` is how many they are, rounded down to a multiple of five. Both are null where
+these are fewer than `LEAST_PEOPLE`, or where the sum would tell that of so few.
 """
 REGIONS = {
     "index": pl.Int32(),
@@ -320,9 +320,10 @@ def add_up(
 def _with_sums(
     places: pl.DataFrame, place: Ints64, person: Ints64, leak: NDArray[np.number]
 ) -> pl.DataFrame:
-    """Return places with how many people leak there, each once, and what; hidden if too few."""
+    """Return places with what leaks there and of how many people, in fives; hidden if too few."""
     shown = pl.Series(~hidden_places(place, person, places.height))
-    targets = np.bincount(place, minlength=places.height)
+    # Beside how many people there are, exact ones would tell how few were not there.
+    targets = np.bincount(place, minlength=places.height) // LEAST_PEOPLE * LEAST_PEOPLE
     return places.with_columns(
         targets=pl.when(shown).then(pl.Series(targets, dtype=pl.Int32)),
         leak=pl.when(shown).then(pl.Series(leak, dtype=pl.Float64)),

@@ -241,7 +241,7 @@ def _week(rows: pl.DataFrame, setting: str) -> Week:
 def _amount(row: Mapping[str, Any]) -> str:
     if row["leak"] is None:
         return "not shown (too few people)"
-    return f"{row['leak']:.3g}, from {row['targets']:,} people"
+    return f"{row['leak']:.3g}, from {row['targets']:,} people or more"
 
 
 def _top(rows: pl.DataFrame, setting: str) -> Table | None:
@@ -257,7 +257,10 @@ def _top(rows: pl.DataFrame, setting: str) -> Table | None:
         )
         for row in known.head(_TOP).iter_rows(named=True)
     )
-    heads = (Head("region", "region", numeric=False), Head("share of all"), Head("people"))
+    heads = (
+        *(Head("region", "region", numeric=False), Head("share of all")),
+        Head("people (at least)"),
+    )
     return Table.of(f"The regions that give away most, {setting}.", heads, body)
 
 
