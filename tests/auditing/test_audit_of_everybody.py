@@ -413,6 +413,7 @@ def test_trained_attacks_are_made_on_some(city):
     n = {one.attack: one.n_targets for one in result.findings if one.metric == "auc"}
     assert n["likelihood-ratio"] > 100
     assert n["knock-knock(groups=20, validation=10)"] == 8
+    assert result.asked.endswith(" people who are not set aside")
     assert result.trusted is not False
 
 

@@ -125,7 +125,8 @@ class AuditResult:
         choice = self.choice
         if choice is not None and choice.everybody:
             who = "people" if choice.who is None else choice.who
-            return f"All {choice.eligible:,} {who}"
+            aside = " who are not set aside" if self.plan["reference_size"] else ""
+            return f"All {choice.eligible:,} {who}{aside}"
         n = self.n_targets
         return f"{n:,} {'person' if n == 1 else 'people'}, {choice or 'chosen in an unknown way'}"
 
