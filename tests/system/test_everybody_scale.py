@@ -20,7 +20,7 @@ SMALL = (
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_audit_of_everybody_that_is_killed_finds_the_same(tmp_path):
     done = subprocess.run(
         [sys.executable, str(SCRIPT), str(tmp_path), *SMALL], capture_output=True, check=False
