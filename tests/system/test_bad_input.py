@@ -306,3 +306,8 @@ def test_wrong_usage_is_refused(whosthere, folder, typed, files):
     assert err.endswith("--help\n")
     assert err.startswith("error: ")
     assert files() == before
+
+
+def test_several_tables_need_the_name_of_a_file(refused, folder):
+    err = refused("import", "counts.csv", "counts.csv", "-m", "9", "-M", "raw", "-o", ".")
+    assert "is a folder" in err

@@ -115,6 +115,8 @@ def numbered(out: Path, n: int) -> list[Path]:
     """Return the files of n tables: the one named, or with a number before its ending."""
     if n == 1:
         return [out]
+    if not out.name:
+        raise InputError("is a folder", where=out, fix="Name a file, such as release.parquet")
     return [out.with_name(f"{out.stem}-{i}{out.suffix}") for i in range(1, n + 1)]
 
 
