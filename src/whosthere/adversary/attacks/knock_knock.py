@@ -28,7 +28,7 @@ from whosthere.adversary.attacks.trained import (
     threshold_parameter,
 )
 from whosthere.adversary.classifiers import CLASSIFIERS, L1, Classifier, Model, classifier
-from whosthere.adversary.groups import Features, FeaturesOfTables
+from whosthere.adversary.features import Features, FeaturesOfTables
 from whosthere.adversary.knowledge import KnownVisits
 from whosthere.seeds import derived_seed, generator
 

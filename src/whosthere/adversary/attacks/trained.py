@@ -19,13 +19,8 @@ from whosthere.adversary.classifiers import (
     Model,
     classifier,
 )
-from whosthere.adversary.groups import (
-    SAMPLINGS,
-    FeaturesOfTables,
-    GroupSampler,
-    Sampling,
-    sample_tables,
-)
+from whosthere.adversary.features import FeaturesOfTables
+from whosthere.adversary.groups import SAMPLINGS, GroupSampler, Sampling, sample_tables
 from whosthere.adversary.knowledge import Habits
 from whosthere.data.cells import epoch_of
 from whosthere.data.traces import Traces
