@@ -96,9 +96,6 @@ def _stacked(parts: Sequence[CountMatrix]) -> CountMatrix:
     """Put matrices of the same groups below one another."""
     if len(parts) == 1:
         return parts[0]
-    if len({part.copies for part in parts}) > 1:
-        # Where a table is made as a whole, groups are single.
-        return kernels.CountMatrix.single(np.concatenate([part.dense().T for part in parts]))
     starts = np.cumsum([0, *(len(part.base) for part in parts[:-1])])
     pair = np.concatenate([np.repeat(np.arange(p.base.shape[1]), np.diff(p.bounds)) for p in parts])
     order = np.argsort(pair, kind="stable")

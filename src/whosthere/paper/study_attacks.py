@@ -17,11 +17,12 @@ from whosthere import kernels, specs
 from whosthere.adversary import attacks
 from whosthere.adversary.attacks import Answer, Attack, Auxiliary, FittedAttack, TrainedAttack
 from whosthere.adversary.attacks.trained import Untuned, habits, sampler_over
-from whosthere.adversary.classifiers import L1, classifier, moments
+from whosthere.adversary.classifiers import L1, moments
 from whosthere.adversary.features import FeaturesOfTables
 from whosthere.adversary.groups import Aggregates, GroupSampler
 from whosthere.adversary.knowledge import Known, KnownRegions, Regions
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals, empirical, estimate_mean
+from whosthere.adversary.models import classifier
 from whosthere.adversary.synthetic import Exponential, SamePeople, UnicityModel, parse_activity
 from whosthere.data.cells import region_of
 from whosthere.privacy.step import Correction
