@@ -110,6 +110,14 @@ def test_hours_of_a_day(imported, refused, workbook, folder, hours):
     assert "(--date)" in refused(*command("dated.xlsx", "--date", "2024-05-01"))
 
 
+def test_a_table_without_any_time_is_of_the_day_that_is_given(imported, folder):
+    (folder / "t.csv").write_text("zone,people\nA,4\nB,6\n")
+    release, _ = imported("t.csv", "--date", "2024-05-01")
+    check(release, {"A": (4,), "B": (6,)}, timedelta(days=1))
+    release, _ = imported("t.csv", "--date", "2024-05-01", "--epoch", "7d")
+    assert release.epochs.length == timedelta(days=7)
+
+
 def test_spans_say_how_long_a_count_lasts(imported, refused, folder):
     """Only two of the hours are there: they are an hour long, not two."""
     (folder / "t.csv").write_text("zone,0h-1h,2h-3h\nA,4,6\n")

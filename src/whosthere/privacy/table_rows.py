@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
@@ -33,7 +34,7 @@ from whosthere.display import counted
 from whosthere.errors import EmptyError, InputError, RecordsError, listed, quote
 
 if TYPE_CHECKING:
-    from datetime import date, timedelta
+    from datetime import date
 
     from whosthere.data.regions import Regions
 
@@ -85,16 +86,15 @@ class RowReader:
     def _long(self, source: Source) -> Rows:
         columns = self.columns
         if self.date is not None:
-            name = columns.find("date", source.columns)
-            if name is not None and holds_dates(source.head(SAMPLE_ROWS)[name]):
+            head = source.head(SAMPLE_ROWS)
+            names = (columns.find(role, source.columns) for role in ("date", "time"))
+            if any(name is not None and holds_dates(head[name]) for name in names):
                 raise _useless_date()
             schema = {**source.schema, _DATE: pl.String()}
             source = replace(source, schema=schema, constants={_DATE: self.date.isoformat()})
             columns = replace(columns, date=_DATE)
         layout = arrange(source, columns, ("region", "count", "time"), time_format=self.form)
         *_, clock = parts_of(layout.names["time"], source.columns)
-        if self.date is not None and clock == layout.names["time"]:
-            raise _useless_date()
         [(_, form)] = find_forms([layout], self.form)
         whole = source.whole()
         table = whole.select(layout.chosen).with_row_index("row")
@@ -105,7 +105,10 @@ class RowReader:
         total = _is_total(table["region"])
         if table["time"].dtype == pl.String:
             total |= _is_total(table["time"])
-        span = span_of(whole[clock]) if whole.schema[clock] == pl.String else None
+        # A table without any time is of all the day that is given.
+        span = timedelta(days=1) if clock == _DATE else None
+        if span is None and whole.schema[clock] == pl.String:
+            span = span_of(whole[clock])
         return Rows(table.filter(~total), form, _totals(int(total.sum()), "row"), span)
 
     def _wide(self, source: Source) -> Rows:

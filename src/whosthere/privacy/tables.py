@@ -115,7 +115,7 @@ class TableReader:
     header_row: int | None = None
     """The row that names the columns, where titles stand above it; by default the first."""
     date: str | Date | None = None
-    """The day that the table is of, such as ``"2024-05-01"``, where it has times of day only."""
+    """The day that the table is of, such as ``"2024-05-01"``, where it has times of day or none."""
     encoding: str | None = None
     """Encoding of a text file other than UTF-8, UTF-16 with a mark, and Latin-1."""
 
