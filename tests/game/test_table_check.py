@@ -1,5 +1,7 @@
 """A table without traces: how well people would be found in it."""
 
+from datetime import UTC, datetime, timedelta
+
 import numpy as np
 import polars as pl
 import pytest
@@ -11,6 +13,7 @@ from whosthere.game.table_check import Visits, check_table
 from whosthere.inference.metrics import auc
 
 VISITS = Visits(4, 6)
+START = datetime(2024, 5, 1, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
@@ -90,6 +93,30 @@ def test_a_band_that_the_table_is_too_small_for_is_named(people):
     checked = check_table(release, [VISITS, Visits(35, 50)])
     assert list(found(checked)) == ["4 to 6"]
     assert "35 to 50 visits" in checked.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("n_epochs", "bands"),
+    [
+        (2, ["1 to 2"]),
+        (8, ["3 to 5"]),
+        (24, ["3 to 5", "8 to 12", "18 to 24"]),
+        (49, ["3 to 5", "8 to 12", "18 to 24"]),
+        (50, ["3 to 5", "8 to 12", "18 to 24", "35 to 50"]),
+    ],
+)
+def test_nobody_is_looked_for_who_would_be_in_two_places_at_once(n_epochs, bands):
+    hours = pl.datetime_range(START, START + timedelta(hours=n_epochs - 1), "1h", eager=True)
+    regions = pl.DataFrame({"region": [f"r{i}" for i in range(30)]})
+    counts = np.random.default_rng(1).poisson(20, 30 * n_epochs)
+    frame = regions.join(hours.alias("time").to_frame(), how="cross")
+    frame = frame.with_columns(pl.Series("count", counts))
+    checked = wt.check(frame, "suppress(k=4)", group_size=1000)
+    assert list(found(checked)) == bands
+    assert ("one region in an epoch" in str(checked.notes)) == (n_epochs < 50)
+    asked = wt.check(frame, "suppress(k=4)", group_size=1000, visits=[n_epochs, n_epochs + 1])
+    assert len(found(asked)) == 2
+    assert f"Somebody with {n_epochs + 1} visits must be in several regions" in asked.notes[0]
 
 
 def test_visits_that_a_mechanism_drops_do_not_give_people_away(people):

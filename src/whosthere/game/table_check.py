@@ -23,6 +23,7 @@ import numpy as np
 from whosthere.adversary.attacks.likelihood_ratio import LikelihoodRatio, nulls_of_everybody
 from whosthere.adversary.rates import fit_rates
 from whosthere.data.traces import Group, Traces
+from whosthere.display import counted
 from whosthere.errors import InputError
 from whosthere.game.leaks import LEAST_TERM, leaks_of_people
 from whosthere.inference.finding import Finding
@@ -107,8 +108,12 @@ class TableCheck:
         }
 
 
-def check_table(release: Release, visits: Sequence[Visits] = BANDS, *, seed: int = 0) -> TableCheck:
-    """Estimate how well people with so many visits would be found in a table."""
+def check_table(release: Release, visits: Sequence[Visits] = (), *, seed: int = 0) -> TableCheck:
+    """Estimate how well people with so many visits would be found in a table.
+
+    By default those of `BANDS` who can be in a single region in each epoch. A bound on the visits
+    that are counted of a person is none on those that are made: it is applied to who is drawn.
+    """
     rng = generator(check_seed(seed), "check")
     if not release.mechanism.has_law:
         raise InputError("no law is known of a mechanism of your own", fix="Audit it instead")
@@ -119,7 +124,7 @@ def check_table(release: Release, visits: Sequence[Visits] = BANDS, *, seed: int
             "no count is shown, so nothing tells how many people there are",
             fix="Give a table with counts above 0",
         )
-    visits = list(dict.fromkeys(visits))
+    visits, notes = _looked_for(visits, release.epochs.n)
     rates = fit_rates(release).dense()
     total = float(rates.sum())
     chosen = [one for one in visits if _can_be_made(one.most, rates)]
@@ -127,9 +132,9 @@ def check_table(release: Release, visits: Sequence[Visits] = BANDS, *, seed: int
         raise InputError(
             f"the table holds about {total:,.0f} visits, too few, or in too few of its "
             f"{rates.size:,} cells, to say anything about people with {visits[0]} of them",
-            fix="Give smaller numbers of visits (`visits`)",
+            fix="Give smaller numbers of visits (`visits`), or a table of more people",
         )
-    notes = tuple(
+    notes += tuple(
         f"Nothing is said about people with {one} visits: the table holds about {total:,.0f} in "
         "all, or in too few cells"
         for one in visits
@@ -149,6 +154,22 @@ def check_table(release: Release, visits: Sequence[Visits] = BANDS, *, seed: int
     people = _joined(release, [one[2] for one in trials])
     leaks = leaks_of_people(people, np.concatenate([one[3] for one in trials]), "check")
     return TableCheck(release, tuple(findings), leaks, notes)
+
+
+def _looked_for(visits: Sequence[Visits], n_epochs: int) -> tuple[list[Visits], tuple[str, ...]]:
+    """Return whom to look for, and a note on those who would be in several regions an epoch."""
+    beyond = [one for one in visits or BANDS if one.most > n_epochs]
+    so_many = f"{', '.join(map(str, beyond))} visits"
+    has = f"the table has {counted(n_epochs, 'epoch')}"
+    if visits:
+        note = f"Somebody with {so_many} must be in several regions in an epoch: {has}"
+        return list(dict.fromkeys(visits)), (note,) if beyond else ()
+    note = (
+        f"Nothing is said about people with {so_many}: a person is taken to be in one region in an "
+        f"epoch, and {has}. If people can be in several, say how many visits they make (`visits`)"
+    )
+    within = [one for one in BANDS if one not in beyond]
+    return within or [Visits(1, n_epochs)], (note,) if beyond else ()
 
 
 def _can_be_made(n: int, rates: Floats) -> bool:
