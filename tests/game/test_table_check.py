@@ -198,6 +198,21 @@ def test_a_frame_needs_its_mechanism_but_hardly_its_size(people):
         wt.check(release, "raw")
 
 
+@pytest.mark.parametrize(
+    ("hours", "people_said", "is_known"),
+    [(1, 1000, True), (1, 5000, False), (24, 1000, False), (1, None, False)],
+)
+def test_how_far_off_it_is_is_said_of_such_tables_only(hours, people_said, is_known):
+    """Nothing was measured by days, of many people, or where nobody says how many there are."""
+    times = [START + timedelta(hours=hours * i) for i in range(6)]
+    rows = [(f"r{i}", time, (i + time.hour) % 9 + 9) for i in range(20) for time in times]
+    frame = pl.DataFrame(rows, schema=["region", "time", "count"], orient="row")
+    checked = wt.check(frame, "suppress(k=4)", group_size=people_said, visits=3)
+    page = wt.report(checked).html
+    assert ("0.10 to +0.05" in page) == is_known
+    assert ("its error is unknown" in page) != is_known
+
+
 def test_the_page_shows_who_where_and_when_and_escapes_what_it_read(people):
     release = wt.publish(people, "suppress(k=1)", group_size=500, seed=1).release
     frame = release.to_frame().with_columns(pl.format("<b>{}", "region").alias("region"))

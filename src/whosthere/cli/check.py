@@ -127,11 +127,11 @@ def check(
 
 
 def _show_check(found: TableCheck, out: Path | None, ctx: typer.Context) -> None:
-    from whosthere.reporting.sections.table_check import risk_table
+    from whosthere.reporting.sections.table_check import error_in_words, risk_table
     from whosthere.reporting.words import texts
 
     _show_table(risk_table(found))
-    console.say(texts()["check"]["estimate"], texts()["check"]["off"])
+    console.say(texts()["check"]["estimate"], error_in_words(found))
     for note in found.notes:
         console.say(f"Note: {with_options(note, ctx)}.")
     if out is not None:

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from whosthere.adversary.attacks.likelihood_ratio import LikelihoodRatio, nulls_of_everybody
 from whosthere.adversary.rates import fit_rates
+from whosthere.data.flows import Pairs
 from whosthere.data.traces import Group, Traces
 from whosthere.display import counted
 from whosthere.errors import InputError
@@ -50,6 +52,9 @@ _ROOM = 4
 # common. Chosen by milan-like and MiBici under suppression.
 _SPREAD = 0.2
 _RESAMPLES = 2000
+# What the error of estimates was measured on, see docs/how-to/check-a-table.md: epochs of so long,
+# and 1,000 people. Numbers of people that are similar are within these.
+_MEASURED_LENGTH, _MEASURED_SIZES = timedelta(hours=1), (500, 2000)
 
 
 class Visits(NamedTuple):
@@ -90,6 +95,16 @@ class TableCheck:
     """Where and when people are found, with the columns `whosthere.game.leaks.LEAKS`."""
     notes: tuple[str, ...] = ()
     """What a reader must know of how the table was read, in sentences."""
+    size_is_known: bool = True
+    """Whether somebody said how many people were counted."""
+
+    @property
+    def error_is_known(self) -> bool:
+        """Whether the error of such estimates was measured for such tables."""
+        release, (least, most) = self.release, _MEASURED_SIZES
+        of_that_kind = release.epochs.length == _MEASURED_LENGTH
+        of_that_kind &= self.size_is_known and least <= release.group_size <= most
+        return of_that_kind and not isinstance(release.regions, Pairs)
 
     def to_json(self) -> dict[str, Any]:
         """Return everything but the leaks as a JSON object."""

@@ -69,6 +69,8 @@ class Imported:
     """How many cells the table withholds."""
     notes: tuple[str, ...]
     """What was left out of it, in short sentences."""
+    size_is_known: bool = True
+    """Whether somebody said how many people were counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -384,7 +386,7 @@ def as_release(
         assumed = max(10 * int(release.people.max()), _FEWEST_PEOPLE)
         release = Release(release.values, replace(release.facts, group_size=assumed))
         note = f"how many people were counted is not said: {assumed:,} are assumed (`group_size`)"
-        read = replace(read, release=release, notes=(*read.notes, note))
+        read = replace(read, release=release, notes=(*read.notes, note), size_is_known=False)
     return read
 
 
