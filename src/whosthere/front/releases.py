@@ -349,8 +349,8 @@ def check(
         bands = [Visits.parse(one) for one in several(visits)]
         read = as_release(given[0], mechanism=mechanism, group_size=group_size, reader=reader)
         found = check_table(read.release, bands, seed=seed)
-        notes = (*read.notes, *found.notes)
-        return replace(found, notes=notes, size_is_known=read.size_is_known)
+        notes, known = (*read.notes, *found.notes), read.size_is_known
+        return replace(found, notes=notes, warnings=read.warnings, size_is_known=known)
     if visits:
         raise InputError("numbers of visits (`visits`) are for a table without traces")
     judged_by, everybody = Policy.of(policy), loaded(traces)

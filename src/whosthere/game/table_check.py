@@ -95,6 +95,8 @@ class TableCheck:
     """Where and when people are found, with the columns `whosthere.game.leaks.LEAKS`."""
     notes: tuple[str, ...] = ()
     """What a reader must know of how the table was read, in sentences."""
+    warnings: tuple[str, ...] = ()
+    """What makes wrong whatever is found, in sentences."""
     size_is_known: bool = True
     """Whether somebody said how many people were counted."""
 
@@ -114,6 +116,7 @@ class TableCheck:
             "group_size": self.release.group_size,
             "regions": len(self.release.regions),
             "epochs": self.release.epochs.to_json(),
+            "warnings": list(self.warnings),
             "notes": list(self.notes),
             "findings": [
                 {"visits": one.setting, "metric": one.metric, "people": one.n_targets}

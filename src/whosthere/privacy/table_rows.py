@@ -49,14 +49,15 @@ class Rows(NamedTuple):
     """Published counts as the table has them.
 
     The frame has the columns region (text), time and count as written, and row, its index in the
-    file. The form says how times are written, see `TimeReader`; the notes, what was left out; the
-    span, how long each count lasts, where the table says so.
+    file. The form says how times are written, see `TimeReader`; the notes, what was left out, and
+    whether that was totals; the span, how long each count lasts, where the table says so.
     """
 
     frame: pl.DataFrame
     form: str
     notes: tuple[str, ...]
     span: timedelta | None
+    has_totals: bool
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,8 @@ class RowReader:
         span = timedelta(days=1) if clock == _DATE else None
         if span is None and whole.schema[clock] == pl.String:
             span = span_of(whole[clock])
-        return Rows(table.filter(~total), form, _totals(int(total.sum()), "row"), span)
+        n_totals = int(total.sum())
+        return Rows(table.filter(~total), form, _totals(n_totals, "row"), span, n_totals > 0)
 
     def _wide(self, source: Source) -> Rows:
         found = source.columns
@@ -155,7 +157,7 @@ class RowReader:
             form = shape_of(moments)
             if form == DAY_OR_MONTH:
                 form = decided([moments])
-        return Rows(pl.concat(by_time), form, notes, span)
+        return Rows(pl.concat(by_time), form, notes, span, bool(totals) or total.any())
 
     def _moments(self, names: pl.Series) -> tuple[pl.Series, timedelta | None]:
         """Return the times that columns are named by, with the day where they are hours."""

@@ -163,6 +163,7 @@ def check_report(found: TableCheck) -> Report:
         error=error_in_words(found),
         where=leak_panel(found.leaks, regions, 1, shortened(str(found.release.mechanism))),
         notes=found.notes,
+        warnings=found.warnings,
         glossary=glossary_of(found.findings),
     )
     return Report("Check of a table", html)
@@ -182,6 +183,7 @@ def release_check_report(found: ReleaseCheck) -> Report:
         verdicts=verdicts_table(found),
         where=leak_panel(found.leaks, table_of_regions(finest.regions), 1, name),
         notes=found.notes,
+        warnings=found.warnings,
         glossary=glossary_of(found.findings),
     )
     return Report("Check of a release", html)
