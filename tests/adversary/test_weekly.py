@@ -94,6 +94,14 @@ def test_hours_are_those_on_the_wall(rng):
     assert (busy > by_hour.log_factors[0].mean() + 0.5).all()
 
 
+def test_counts_that_a_small_spread_cannot_explain_choose_a_larger_one_without_a_warning():
+    """They are forty times what is expected, so that their chance is too small a number."""
+    symbols, time = np.full((3, 8), 40, np.int32), np.zeros(8, np.int64)
+    alike = Alike.of(symbols, np.zeros((3, 8)), count_tables(Mechanism(), M), time)
+    assert alike.spread > 1
+    assert (alike.log_factors > 2).all()
+
+
 def test_people_are_expected_where_people_go(rng):
     """A visit chooses its cell by how full that is: the mean of factors is moved up by visits."""
     rates, time = _rates(rng, 4, spread=0.6), np.tile(np.arange(28), 4)

@@ -124,7 +124,7 @@ def _likeliest_spread(symbols: Ints32, log_rates: Floats, tables: CountTables) -
     chance = np.exp(log_chance)
     evidence = []
     for spread in _SPREADS:
-        law = np.exp(-(((_GRID + spread**2 / 2) / spread) ** 2) / 2)
+        law = np.exp(-(((_GRID + spread**2 / 2) / spread) ** 2) / 2) + 1e-300
         evidence.append(np.log(chance @ (law / law.sum())).sum())
     return _SPREADS[int(np.argmax(np.array(evidence) >= max(evidence) - _ABOUT_AS_WELL))]
 

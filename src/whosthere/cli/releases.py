@@ -212,6 +212,7 @@ def import_(
                 "epochs": one.release.epochs.to_json(),
                 "nonzero_cells": int((one.release.counts > 0).sum()),
                 "withheld_cells": one.n_withheld,
+                "warnings": list(one.warnings),
                 "notes": list(one.notes),
             }
             for one, file in zip(imported, files, strict=True)
@@ -220,6 +221,7 @@ def import_(
         return
     for one, file in zip(imported, files, strict=True):
         release = one.release
+        console.say(*(f"{with_options(said, ctx)}." for said in one.warnings), begin="Warning: ")
         console.say(
             f"{counted(len(release.regions), 'region')}, {release.epochs}, "
             f"{counted(int((release.counts > 0).sum()), 'cell')} with somebody in them, "

@@ -23,7 +23,7 @@ from whosthere.auditing.result import AuditResult
 from whosthere.data.traces import Traces
 from whosthere.errors import EmptyError, InputError, listed
 from whosthere.front.given import as_file, compiling_is_said, loaded
-from whosthere.game.table_check import BANDS, TableCheck, Visits, check_table
+from whosthere.game.table_check import TableCheck, Visits, check_table
 from whosthere.inference.vocabulary import STRONGEST
 from whosthere.privacy import publish as publishing
 from whosthere.privacy.possible import refuse_impossible
@@ -327,8 +327,8 @@ def check(
     group_size
         How many people were counted, if it is known; without traces it hardly matters.
     visits
-        Without traces: numbers of visits to look at, such as 10 or ``"8-12"``; by default 3-5,
-        8-12, 18-24, 35-50.
+        Without traces: numbers of visits to look at, such as 10 or ``"8-12"``; by default those of
+        3-5, 8-12, 18-24 and 35-50 that are no more than there are epochs.
     reader
         How to read another program's table, where something must be said about that.
     seed
@@ -346,10 +346,11 @@ def check(
     if traces is None:
         if len(given) != 1 or group is not None or tables:
             raise InputError("several tables, their cells and groups need traces (`traces`)")
-        bands = [Visits.parse(one) for one in several(visits)] or BANDS
+        bands = [Visits.parse(one) for one in several(visits)]
         read = as_release(given[0], mechanism=mechanism, group_size=group_size, reader=reader)
         found = check_table(read.release, bands, seed=seed)
-        return replace(found, notes=(*read.notes, *found.notes))
+        notes, known = (*read.notes, *found.notes), read.size_is_known
+        return replace(found, notes=notes, warnings=read.warnings, size_is_known=known)
     if visits:
         raise InputError("numbers of visits (`visits`) are for a table without traces")
     judged_by, everybody = Policy.of(policy), loaded(traces)

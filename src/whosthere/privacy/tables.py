@@ -29,7 +29,6 @@ from whosthere.data.reading.times import (
 )
 from whosthere.data.regions import Regions
 from whosthere.data.traces import check_cell_space
-from whosthere.display import counted
 from whosthere.errors import InputError, RecordsError, quote
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import RAW, Mechanism
@@ -42,10 +41,11 @@ from whosthere.privacy.possible import (
 )
 from whosthere.privacy.release import Release, is_release
 from whosthere.privacy.step import WITHHELD
+from whosthere.privacy.table_doubts import empty_cells, refuse_cumulative, warnings_of
 from whosthere.privacy.table_rows import RowReader, Rows, is_empty, left_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from whosthere.arrays import Ints32
     from whosthere.data.frames import AnyPath, Frame
@@ -69,6 +69,10 @@ class Imported:
     """How many cells the table withholds."""
     notes: tuple[str, ...]
     """What was left out of it, in short sentences."""
+    warnings: tuple[str, ...] = ()
+    """What makes wrong whatever is found out from it, in sentences."""
+    size_is_known: bool = True
+    """Whether somebody said how many people were counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +119,7 @@ class TableReader:
     header_row: int | None = None
     """The row that names the columns, where titles stand above it; by default the first."""
     date: str | Date | None = None
-    """The day that the table is of, such as ``"2024-05-01"``, where it has times of day only."""
+    """The day that the table is of, such as ``"2024-05-01"``, where it has times of day or none."""
     encoding: str | None = None
     """Encoding of a text file other than UTF-8, UTF-16 with a mark, and Latin-1."""
 
@@ -154,14 +158,19 @@ class TableReader:
             if self.timezone is not None:
                 zone(self.timezone)
             cells, notes = self._cells(rows, source)
+            refuse_cumulative(cells)
             epochs = self._epochs(cells["micros"], local, rows.span)
             regions = given or Regions(cells["region"].unique().sort().to_list())
             values = self._values(cells, regions, epochs)
             _check_mechanism(values, mechanism, group_size, cells, source)
             release = Release(values, Facts(regions, epochs, group_size, mechanism))
         n_withheld = 0 if release.withheld is None else int(release.withheld.sum())
-        notes = (*source.notes, *rows.notes, *notes, *_taken_for_0(cells, epochs))
-        return Imported(release, n_withheld, notes)
+        notes = (*source.notes, *rows.notes, *notes, *empty_cells(cells))
+        n_missing = epochs.n - cells["micros"].n_unique()
+        warnings = warnings_of(
+            has_totals=rows.has_totals, mechanism=mechanism, n_missing=n_missing, n=epochs.n
+        )
+        return Imported(release, n_withheld, notes, tuple(warnings))
 
     def _cells(self, rows: Rows, source: Source) -> tuple[pl.DataFrame, tuple[str, ...]]:
         """Return a row for each published count: region, micros (UTC), count, withheld, row.
@@ -324,19 +333,6 @@ def _day(given: str | Date | None) -> Date | None:
         raise InputError(f"`date` {given!r} is no day", fix="Write it like 2024-05-01") from None
 
 
-def _taken_for_0(cells: pl.DataFrame, epochs: Epochs) -> Iterator[str]:
-    """Say of what a table does not hold that it is read as 0, which it may not have been."""
-    empty = int((is_empty(cells["marker"]) & ~cells["withheld"]).sum())
-    if empty:
-        yield (
-            f"{counted(empty, 'empty cell')} read as 0. If they stand for withheld counts, say so "
-            "(`markers`): ''"
-        )
-    missing = epochs.n - cells["micros"].n_unique()
-    if missing:
-        yield f"{missing:,} of {counted(epochs.n, 'epoch')} are not in the table: read as 0"
-
-
 def _largest_behind(marker: str) -> int:
     """Return the largest true count that a marker may stand for: 14 for ``<15``, else 1."""
     if found := _FEWER.fullmatch(marker.strip()):
@@ -384,7 +380,7 @@ def as_release(
         assumed = max(10 * int(release.people.max()), _FEWEST_PEOPLE)
         release = Release(release.values, replace(release.facts, group_size=assumed))
         note = f"how many people were counted is not said: {assumed:,} are assumed (`group_size`)"
-        read = replace(read, release=release, notes=(*read.notes, note))
+        read = replace(read, release=release, notes=(*read.notes, note), size_is_known=False)
     return read
 
 
