@@ -160,7 +160,7 @@ class TestCellKey:
         assert CellKey(5, 6, 4).changes.chances.min() >= 0
 
     @pytest.mark.parametrize("js", [5, 6])
-    def test_a_count_can_always_stay_as_it_is_or_change_by_less_than_d(self, js):
+    def test_js_must_be_below_d(self, js):
         with pytest.raises(SpecError, match="js must be below d"):
             CellKey(5, 30, js)
 
