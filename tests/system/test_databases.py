@@ -97,7 +97,9 @@ def test_rows_can_be_made_distinct_by_the_database(ingested, database):
     [
         ("SELECT * FROM nothing", "calls.duckdb", "nothing"),
         ("SELEC 1", "calls.duckdb", "syntax error"),
-        ("DROP TABLE calls", "calls.duckdb", "refused"),
+        ("DROP TABLE calls", "calls.duckdb", "not a single SELECT"),
+        ("SELECT * FROM calls; SELECT 1", "calls.duckdb", "not a single SELECT"),
+        ("-- nothing", "calls.duckdb", "not a single SELECT"),
         ("SELECT 1 AS one", "calls.duckdb", "no column for the user"),
         ("SELECT 1", "none.duckdb", "none.duckdb: does not exist"),
         ("SELECT 1", "records.parquet", "records.parquet"),
@@ -121,6 +123,20 @@ def test_a_query_leaves_the_database_alone(whosthere, ingested, database):
     )
     assert code == 2
     assert "extension" in err
+
+
+@pytest.mark.parametrize(
+    "broken_out",
+    [
+        "SELECT 1); COPY (SELECT 42) TO 'out.csv'; SELECT * FROM (SELECT 1",
+        "COPY (SELECT 42) TO 'out.csv'; SELECT 1",
+        "SELECT * FROM query('COPY (SELECT 42) TO out')",
+        "SELECT 1; SET GLOBAL TimeZone = 'Asia/Tokyo'",
+    ],
+)
+def test_a_query_only_selects(refused, folder, broken_out):
+    """Whatever it says, nothing is written: the fixture compares the folder."""
+    assert "--sql" in refused("ingest", "--sql", broken_out, "-o", "out.parquet")
 
 
 def test_without_the_extra_it_is_named(whosthere, monkeypatch, folder):
