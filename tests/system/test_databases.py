@@ -139,6 +139,19 @@ def test_a_query_only_selects(refused, folder, broken_out):
     assert "--sql" in refused("ingest", "--sql", broken_out, "-o", "out.parquet")
 
 
+@pytest.mark.parametrize(
+    "by_chance",
+    [
+        "SELECT * FROM calls USING SAMPLE reservoir(1000 ROWS)",
+        "SELECT msisdn, cell_id, start_time + to_hours((9 * random())::INT) AS time FROM calls",
+        "SELECT * FROM calls ORDER BY random() LIMIT 1000",
+    ],
+)
+def test_a_query_that_is_not_repeatable_is_refused(refused, database, by_chance):
+    message = refused("ingest", "--sql", by_chance, "--database", database, "-o", "out.parquet")
+    assert "the query: gave other records when it was read again" in message
+
+
 def test_without_the_extra_it_is_named(whosthere, monkeypatch, folder):
     monkeypatch.setitem(sys.modules, "duckdb", None)
     code, _, err = whosthere("ingest", "--sql", "SELECT 1", "-o", "out.parquet")

@@ -33,7 +33,7 @@ from whosthere.data.reading.partition import (
 )
 from whosthere.data.reading.passes import (
     Filters,
-    batches_of,
+    Passes,
     epochs_of,
     first_look,
     nothing_usable,
@@ -246,16 +246,16 @@ def read_records(
     if of_rows:
         tables = _with_arrivals(tables, arrival, skipped)
     layouts = [table.layout for table in tables]
-    progress = progress or (lambda *_: None)
+    passes = Passes(progress or (lambda *_: None))
     local = timezone or zone_of_times(layouts) or "UTC"
     window = filters.window(local)
     if skipped is not None:
         # Points may lie in no region, but none is unknown.
         none_known = partition.uses_points or partition.is_open or drop_invalid
         only = None if none_known else early
-        tables = sound_tables(tables, only, window, skipped, progress)
+        tables = sound_tables(tables, only, window, skipped, passes)
         layouts = [table.layout for table in tables]
-    look = first_look(tables, partition, window, filters.box_quantile, progress)
+    look = first_look(tables, partition, window, filters.box_quantile, passes)
     gathering = (Gathering if trips is None else partial(FlowGathering, flows=trips, pairs=listed))(
         locator=early or partition.locator(look.box),
         epochs=epochs_of(window, look, length, local),
@@ -265,7 +265,7 @@ def read_records(
         drop=drop_invalid,
     )
     rows: Counter[Path] = Counter()
-    for batch in batches_of(tables, "Reading records", progress):
+    for batch in passes.over(tables, "Reading records"):
         gathering.add(batch)
         rows[batch.source.path] += batch.rows_read
     if not len(gathering.users):
