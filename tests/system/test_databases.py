@@ -10,6 +10,7 @@ import sys
 import zipfile
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -344,6 +345,58 @@ def test_workbooks_are_read(ingested, whosthere, folder, workbook, ending):
     code, _, err = whosthere("ingest", f"bad.{ending}", "-o", "new.parquet")
     assert code == 2
     assert "is no workbook" in err
+
+
+_FAR = {
+    "xlsx": ("</sheetData>", '<row r="1048576"><c r="XFD1048576"{}</c></row></sheetData>'),
+    "ods": (
+        "</table:table>",
+        '<table:table-row table:number-rows-repeated="1048000"/><table:table-row>'
+        '<table:table-cell table:number-columns-repeated="16383"/><table:table-cell{}'
+        "</table:table-cell></table:table-row></table:table>",
+    ),
+}
+
+
+@pytest.mark.parametrize("ending", ["xlsx", "ods"])
+def test_a_workbook_with_a_stray_cell_is_refused_before_it_is_read(
+    ingested, refused, folder, workbook, ending
+):
+    """Its table would take 512 GiB; a cell that is only formatted is no cell of the table."""
+    pytest.importorskip("fastexcel", reason="the extra sheets is not installed")
+    rows = [("user", "time", "region"), ("u", "2024-04-05T10:00Z", "a")]
+    for content in ("><v>1</v>" if ending == "xlsx" else "><text:p>x</text:p>", ">"):
+        if ending == "xlsx":
+            workbook(folder / "whole.xlsx", {"S": rows})
+        else:
+            _ods(folder / "whole.ods", rows)
+        end, far = _FAR[ending]
+        with (
+            zipfile.ZipFile(f"whole.{ending}") as whole,
+            zipfile.ZipFile(f"r.{ending}", "w", zipfile.ZIP_DEFLATED) as strayed,
+        ):
+            for name in whole.namelist():
+                text = whole.read(name).decode()
+                strayed.writestr(name, text.replace(end, far.format(content)))
+        if content == ">":
+            assert ingested(f"r.{ending}")[0].users == ("u",)
+        else:
+            message = refused("ingest", f"r.{ending}", "-o", "out.parquet")
+            assert f"r.{ending}: its cells reach to row 1,048," in message
+            assert "and column 16,384. Delete the cells" in message
+
+
+def test_a_panic_of_a_library_is_one_message(refused, folder, workbook, monkeypatch):
+    class PanicException(BaseException):
+        pass
+
+    def panics(_content):
+        raise PanicException("called `Result::unwrap()` on an `Err` value")
+
+    workbook(folder / "r.xlsx", {"S": [("user", "time", "region")]})
+    broken = SimpleNamespace(read_excel=panics, FastExcelError=ValueError)
+    monkeypatch.setitem(sys.modules, "fastexcel", broken)
+    assert "r.xlsx: cannot be read (damaged)" in refused("ingest", "r.xlsx", "-o", "out.parquet")
 
 
 def test_dates_and_times_of_day_are_cells_of_their_own(ingested, folder, workbook):

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import struct
+import subprocess
 import sys
 import zipfile
 
@@ -652,3 +653,18 @@ def test_columns_of_lists_are_refused(refused, folder):
     pl.DataFrame({**nested, "lat": [45]}).write_parquet("r.parquet")
     message = refused("ingest", "r.parquet", "-o", "out.parquet", "--friends", "friends.parquet")
     assert "friends.parquet: column 'user' holds List" in message
+
+
+def test_a_zone_that_has_no_name_is_refused_without_a_panic(folder):
+    """In a process of its own, for a panic writes to the stream of errors by itself."""
+    parquet = pytest.importorskip("pyarrow.parquet", reason="the extra sql is not installed")
+    pyarrow = pytest.importorskip("pyarrow")
+    moments = pyarrow.array([1_712_311_200_000_000], pyarrow.timestamp("us", tz="+05:30"))
+    table = pyarrow.table({"user": ["u"], "time": moments, "region": ["a"]})
+    parquet.write_table(table, "r.parquet")
+    command = [sys.executable, "-m", "whosthere", "ingest", "r.parquet", "-o", "out.parquet"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: r.parquet: column 'time' holds")
+    assert "+05:30" in done.stderr
+    assert done.stderr.count("\n") == 1
