@@ -538,7 +538,28 @@ def test_a_table_of_regions_with_two_columns_of_ids_is_refused(refused, records,
     (folder / "regions.csv").write_text("region,Region\na,North\n")
     message = refused(*INGEST, "--regions", "regions.csv")
     assert "regions.csv: has several columns that may hold the region: region, Region" in message
-    assert "Rename all but one of them." in message
+    assert "Say which column holds their ids (--place-column)" in message
+
+
+def test_the_ids_of_a_table_of_places_are_found_named_and_chosen(
+    ingested, refused, records, folder
+):
+    """A table of stations, as an operator publishes it: its location is a kind of place."""
+    header = "id,name,obcn,location,latitude,longitude"
+    (folder / "s.csv").write_text(f"{header}\n2,North,GDL-001,STREET,45.1,9.1\n")
+    records(table("u1,2024-04-05T10:00Z,2", header="user,time,station_id"))
+    traces, out = ingested(*INGEST, "--regions", "s.csv")
+    assert traces.regions.ids == ("2",)
+    assert "region from 'station_id', ids of places from 'id'" in out
+    records(table("u1,2024-04-05T10:00Z,9.1,45.1", header="user,time,lon,lat"))
+    by_name = ("--antennas", "s.csv", "--place-column", "name", "--force")
+    traces, out = ingested(*INGEST, *by_name)
+    assert traces.regions.ids == ("North",)
+    assert "ids of places from 'name'" in out
+    message = refused(*INGEST, "--antennas", "s.csv", "--place-column", "nam", "--force")
+    assert "s.csv: has no column 'nam'. Did you mean 'name'?" in message
+    message = refused(*INGEST, "--grid", "2x2", "--place-column", "name", "--force")
+    assert "--place-column does nothing without a table" in message
 
 
 # Folders

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 _PROBLEMS_FOUND = 2
 _ROLES = {"user": "user", "time": "time", "region": "region", "lon": "longitude",
-          "lat": "latitude", "point": "position", "end region": "destination",
-          "end lon": "longitude of the end", "end lat": "latitude of the end",
-          "end time": "arrival"}  # fmt: skip
+          "lat": "latitude", "point": "position", "place": "ids of places",
+          "end region": "destination", "end lon": "longitude of the end",
+          "end lat": "latitude of the end", "end time": "arrival"}  # fmt: skip
 
 
 def simulate(
@@ -94,6 +94,7 @@ def ingest(
     reach_km: float | None = None,
     polygons: Path | None = None,
     polygon_id: str | None = None,
+    place_column: str | None = None,
     h3: int | None = None,
     user_column: str | None = None,
     user_from_path: bool = False,

@@ -57,6 +57,7 @@ _ROLE_IN_WORDS = {
     "clock": "time", "area code": "region", "cell in area": "region", "start region": "origin",
     "end region": "destination", "start time": "time", "end time": "arrival", "start lon": "lon",
     "start lat": "lat", "end lon": "end_lon", "end lat": "end_lat", "start user": "user",
+    "place": "region",
 }  # fmt: skip
 _BELOW_TITLES = ", or which row names the columns (`header_row`)"
 _OTHERWISE = {"region": ", or make regions from points: a grid, antennas, polygons or hexagons"}

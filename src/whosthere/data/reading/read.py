@@ -42,7 +42,7 @@ from whosthere.data.reading.passes import (
 from whosthere.data.reading.polygons import Polygons
 from whosthere.data.reading.queries import Query
 from whosthere.data.reading.source import skipping
-from whosthere.data.reading.tables import add_friends, read_pairs, read_regions
+from whosthere.data.reading.tables import add_friends, read_pairs, read_places
 from whosthere.data.reading.times import UNIX, TimeReader, clock_change_of, time_form
 from whosthere.data.reading.trips import FlowGathering, TripTable, ends_of, flows_of, read_listed
 from whosthere.errors import InputError
@@ -71,6 +71,7 @@ def read_records(
     reach_km: float | None = None,
     polygons: AnyPath | Frame | None = None,
     polygon_id: str | None = None,
+    place_column: str | None = None,
     h3: int | None = None,
     epoch: str | timedelta = "1h",
     timezone: str | None = None,
@@ -120,6 +121,8 @@ def read_records(
         A table with lon and lat: each record goes to the nearest of them, or to none if all are
         farther away than `reach_km`. With a grid, polygons or hexagons the records name their
         antenna, and count where it stands.
+    place_column
+        The column with the ids in the table of regions or antennas.
     polygons, polygon_id
         Areas, as GeoJSON, GeoParquet or a GeoDataFrame, and the property with their id.
     epoch
@@ -188,7 +191,9 @@ def read_records(
         wholes={"h3": h3, "min_visits": min_visits, "min_weekly_visits": min_weekly_visits},
         others={"grid_km": grid_km, "reach_km": reach_km, "box_quantile": box_quantile},
     )
-    partition = _partition(regions, grid_km, grid, antennas, reach_km, polygons, polygon_id, h3)
+    partition, place_column = _partition(
+        regions, grid_km, grid, antennas, reach_km, polygons, polygon_id, place_column, h3
+    )
     places = {"region": region_column, "lon": lon_column, "lat": lat_column}
     _refuse_other_places(partition, places)
     trips = None if flows is None else flows_of(flows)
@@ -275,6 +280,7 @@ def read_records(
         filters,
         only_visited=partition.is_open,
         columns=_names_of_columns(layouts)
+        | ({} if place_column is None else {"place": place_column})
         | {f"end {role}": name for role, name in _names_of_columns(ends_of(tables)).items()},
         not_read=tuple(not_read),
         bad_files=tuple(map(str, skipped or ())),
@@ -347,6 +353,9 @@ def _with_arrivals(
     return made
 
 
+_PLACE_FIX = "Say which column holds their ids (`place_column`), or rename it"
+
+
 def _partition(  # noqa: PLR0917 - one for each word
     regions: Partition | Regions | AnyPath | Frame | None,
     grid_km: float | None,
@@ -355,9 +364,13 @@ def _partition(  # noqa: PLR0917 - one for each word
     reach_km: float | None,
     polygons: AnyPath | Frame | None,
     polygon_id: str | None,
+    place_column: str | None,
     h3: int | None,
-) -> Partition:
-    """Return the one partition that was asked for; by default the records name their regions."""
+) -> tuple[Partition, str | None]:
+    """Return the one partition that was asked for; by default the records name their regions.
+
+    And the column with the ids in the table of regions or antennas, where there is one.
+    """
     refuse_useless("without `antennas`", antennas is None, reach_km=reach_km)
     refuse_useless("without `polygons`", polygons is None, polygon_id=polygon_id)
     areas: dict[str, Partition] = {}
@@ -376,14 +389,16 @@ def _partition(  # noqa: PLR0917 - one for each word
         raise InputError(f"{' and '.join(given)} cannot be combined", fix="Give one of them")
     refuse_useless("where records name their antenna", bool(areas), reach_km=reach_km)
     area = next(iter(areas.values()), None)
+    listed = regions if antennas is None else antennas
+    if listed is None or isinstance(listed, Partition):
+        refuse_useless("without a table of places", is_so=True, place_column=place_column)
+        return listed or area or RegionIds(), None
+    table, column = read_places(listed, place_column, _PLACE_FIX)
     if antennas is None:
-        if isinstance(regions, Partition):
-            return regions
-        return area or RegionIds(None if regions is None else read_regions(regions))
-    table = read_regions(antennas)
+        return RegionIds(table), column
     if area is not None:
-        return ThroughAntennas(table, area)
-    return NearestAntenna(table, **({} if reach_km is None else {"reach_km": reach_km}))
+        return ThroughAntennas(table, area), column
+    return NearestAntenna(table, **({} if reach_km is None else {"reach_km": reach_km})), column
 
 
 def refuse_useless(why: str, is_so: bool, **given: object) -> None:  # noqa: FBT001 - the condition
