@@ -103,6 +103,7 @@ def ingest(
     lon_column: str | None = None,
     lat_column: str | None = None,
     region_column: str | None = None,
+    both_ends: bool = False,
     flows: str | None = None,
     pairs: Path | None = None,
     origin_column: str | None = None,

@@ -59,6 +59,7 @@ _ROLE_IN_WORDS = {
     "start lat": "lat", "end lon": "end_lon", "end lat": "end_lat", "start user": "user",
     "place": "region",
 }  # fmt: skip
+_ENDS = ("start", "end")
 _BELOW_TITLES = ", or which row names the columns (`header_row`)"
 _OTHERWISE = {"region": ", or make regions from points: a grid, antennas, polygons or hexagons"}
 
@@ -145,12 +146,27 @@ def parts_of(name: str, found: Sequence[str]) -> list[str]:
 def missing(role: str, found: Sequence[str], *, of_counts: bool = False) -> RecordsError:
     """Say that a table has no column for a role, or no names of columns at all."""
     refuse_data_as_names(found)
+    if not of_counts and (ends := both_ends(role, found)):
+        raise RecordsError(
+            f"looks like trips: they begin at {quote(ends[0])} and end at {quote(ends[1])}",
+            fix=f"{READ_BOTH}, or say which place counts (`{role}_column`)",
+        )
     otherwise = _BELOW_TITLES if of_counts else _OTHERWISE.get(role, "")
     role = _ROLE_IN_WORDS.get(role, role)
     return RecordsError(
         f"has no column for the {role} (found {listed(showable(found))})",
         fix=f"Say which column holds the {role} (`{role}_column`){otherwise}",
     )
+
+
+READ_BOTH = "Count people at both ends (`both_ends`), or trips between them (`flows`)"
+
+
+def both_ends(role: str, found: Sequence[str]) -> tuple[str, str] | None:
+    """Return the columns that say where trips begin and end, None in a table of other records."""
+    names = [guess(f"{end} {role}", found) for end in _ENDS if f"{end} {role}" in USUAL_NAMES]
+    begin, end = names or (None, None)
+    return None if begin is None or end is None else (begin, end)
 
 
 def refuse_data_as_names(
@@ -307,7 +323,8 @@ class _Finder:
         date = None if self.columns.date is None else self._name("date")
         name = self._name("time") or date or self._name("date")
         if name is None:
-            raise missing("time", found, of_counts=self.of_counts)
+            role = f"{self.columns.end} time".strip()
+            raise missing(role, found, of_counts=self.of_counts)
         is_whole = isinstance(self.source.schema[name], pl.Datetime)
         if not is_whole and holds_clocks(self.sample[name]):
             date = date or self._name("date")

@@ -136,16 +136,17 @@ class Passes:
         sources = [table.layout.source for table in tables]
         known = [source.rows or source.about_rows for source in sources]
         total = None if None in known else sum(rows for rows in known if rows is not None)
-        done = 0
+        before = done = 0
         self.progress(what, done, total)
         for table, source in zip(tables, sources, strict=True):
             found = 0
             for batch in one_ahead(table.batches()):
                 yield batch
-                done += batch.rows_read
+                done = before + batch.first_row + batch.rows_read
                 found += int(batch.records.drop("user", strict=False).hash_rows().sum())
                 # The number of rows in a text file is a guess until all are read.
                 self.progress(what, done, None if total is None else max(total, done))
+            before = done
             if self.found.setdefault(source, found % _ALL_HASHES) != found % _ALL_HASHES:
                 raise RecordsError(
                     "gave other records when it was read again",

@@ -44,7 +44,15 @@ from whosthere.data.reading.queries import Query
 from whosthere.data.reading.source import skipping
 from whosthere.data.reading.tables import add_friends, read_pairs, read_places
 from whosthere.data.reading.times import UNIX, TimeReader, clock_change_of, time_form
-from whosthere.data.reading.trips import FlowGathering, TripTable, ends_of, flows_of, read_listed
+from whosthere.data.reading.trips import (
+    BothEnds,
+    FlowGathering,
+    TripTable,
+    about_ends,
+    ends_of,
+    flows_of,
+    read_listed,
+)
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,6 +63,7 @@ if TYPE_CHECKING:
     from whosthere.data.reading.passes import Progress
     from whosthere.data.reading.source import Source
     from whosthere.data.reading.times import ClockChange
+    from whosthere.data.reading.trips import Flows
     from whosthere.data.regions import Regions
     from whosthere.data.traces import Traces
 
@@ -85,6 +94,7 @@ def read_records(
     lon_column: str | None = None,
     lat_column: str | None = None,
     region_column: str | None = None,
+    both_ends: bool = False,
     flows: str | None = None,
     pairs: AnyPath | Frame | None = None,
     origin_column: str | None = None,
@@ -143,6 +153,8 @@ def read_records(
     user_column, time_column, date_column, lon_column, lat_column, region_column
         Names of the columns where they are unusual. A user or region may be several together, as
         in ``"LAC+CI"``.
+    both_ends
+        Each record is a trip, and its user was where it begins and where it ends, at these times.
     flows, pairs
         What a trip is, for traces over pairs of regions: ``"trips"`` (each record is one),
         ``"ends"`` (every two records of a user are the ends of one) or ``"visits"`` (each move from
@@ -150,8 +162,9 @@ def read_records(
         A trip counts in the epoch in which it begins. The pairs are all pairs of regions, or those
         of a table with the columns origin and destination.
     origin_column, destination_column, end_lon_column, end_lat_column, arrival_column
-        For ``flows="trips"``: where trips begin and end (`lon_column` and `lat_column` are those of
-        the beginning), and when they end, if that is known. They begin at `time_column`.
+        For `both_ends` and ``flows="trips"``: where trips begin and end (`lon_column` and
+        `lat_column` are those of the beginning), and when they end, which flows need not know.
+        They begin at `time_column`.
     user_from_path
         The user is the first folder below `source`, or the name of a file there.
     start, end
@@ -196,10 +209,7 @@ def read_records(
     )
     places = {"region": region_column, "lon": lon_column, "lat": lat_column}
     _refuse_other_places(partition, places)
-    trips = None if flows is None else flows_of(flows)
-    of_rows = trips is not None and trips.of_rows
-    refuse_useless("without `flows`", trips is None, pairs=pairs)
-    refuse_useless("with `flows` of trips", of_rows, region_column=region_column)
+    trips, of_rows = _trips(flows, both_ends=both_ends, pairs=pairs, region_column=region_column)
     arrival = _arrivals(
         partition,
         of_rows=of_rows,
@@ -249,7 +259,8 @@ def read_records(
         for layout, form in find_forms(layouts, time_format, skipped)
     ]
     if of_rows:
-        tables = _with_arrivals(tables, arrival, skipped)
+        kind = BothEnds if both_ends else TripTable
+        tables = _with_arrivals(kind, tables, arrival, skipped)
     layouts = [table.layout for table in tables]
     passes = Passes(progress or (lambda *_: None))
     local = timezone or zone_of_times(layouts) or "UTC"
@@ -286,7 +297,8 @@ def read_records(
         bad_files=tuple(map(str, skipped or ())),
         notes=tuple(
             about_reading(tables, rows, gathering, partition, look, found_forms=time_format is None)
-        ),
+        )
+        + tuple(about_ends(tables)),
     )
     return traces if known is None else add_friends(traces, known)
 
@@ -319,6 +331,21 @@ def _arranged(
     return layouts
 
 
+def _trips(
+    flows: str | None, *, both_ends: bool, pairs: object, region_column: str | None
+) -> tuple[Flows | None, bool]:
+    """Return what a trip is, where flows are asked for; and whether each record has both ends."""
+    trips = None if flows is None else flows_of(flows)
+    of_rows = both_ends or (trips is not None and trips.of_rows)
+    refuse_useless("without `flows`", trips is None, pairs=pairs)
+    refuse_useless("with `flows`", trips is not None, both_ends=both_ends)
+    refuse_useless("where both ends of trips are read", of_rows, region_column=region_column)
+    return trips, of_rows
+
+
+_NO_TRIPS = "without `both_ends`, or `flows` of trips"
+
+
 def _arrivals(
     partition: Partition,
     *,
@@ -328,9 +355,9 @@ def _arrivals(
     arrival_column: str | None,
 ) -> Columns:
     """Return the columns of where and when trips end, or refuse those that do nothing."""
-    refuse_useless("without `flows` of trips", not of_rows, arrival_column=arrival_column)
+    refuse_useless(_NO_TRIPS, not of_rows, arrival_column=arrival_column)
     for given, uses_points in ((names, False), (points, True)):
-        refuse_useless("without `flows` of trips", not of_rows, **given)
+        refuse_useless(_NO_TRIPS, not of_rows, **given)
         why = f"here, where trips end at {'points' if partition.uses_points else 'named regions'}"
         refuse_useless(why, uses_points != partition.uses_points, **given)
     return Columns(
@@ -343,13 +370,16 @@ def _arrivals(
 
 
 def _with_arrivals(
-    tables: list[RecordTable], columns: Columns, skipped: list[InputError] | None
+    kind: type[TripTable],
+    tables: list[RecordTable],
+    columns: Columns,
+    skipped: list[InputError] | None,
 ) -> list[RecordTable]:
     """Return tables of trips with the columns of their ends."""
     made: list[RecordTable] = []
     for table in tables:
         with skipping(skipped):
-            made.append(TripTable.of(table, columns))
+            made.append(kind.of(table, columns))
     return made
 
 

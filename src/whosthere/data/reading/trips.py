@@ -5,6 +5,8 @@ A trip counts in the epoch in which it begins.
 
 from __future__ import annotations
 
+from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -18,7 +20,7 @@ from whosthere.data.epochs import format_length, parse_length
 from whosthere.data.flows import Pairs
 from whosthere.data.ledger import Entry
 from whosthere.data.reading.batches import TO, Batch, RecordTable, Rejects
-from whosthere.data.reading.columns import Columns, Layout, arrange
+from whosthere.data.reading.columns import READ_BOTH, Columns, Layout, arrange, both_ends
 from whosthere.data.reading.extent import WORLD, lon_lat
 from whosthere.data.reading.gather import (
     REASONS,
@@ -32,10 +34,9 @@ from whosthere.data.reading.tables import read_pairs
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces, check_cell_space
 from whosthere.display import counted
-from whosthere.errors import InputError, RecordsError
+from whosthere.errors import InputError, RecordsError, quote
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Callable, Iterable, Iterator
 
     import polars as pl
@@ -196,6 +197,9 @@ def _between(departures: Trips, arrivals: Trips, at: Ints64) -> Trips:
 class TripTable(RecordTable):
     """A file whose rows are trips: the columns of `layout` are of departures."""
 
+    needs_arrival: ClassVar[bool] = False
+    """Whether a trip must say when it ends."""
+
     arrivals: Layout = field(kw_only=True)
 
     @classmethod
@@ -203,7 +207,8 @@ class TripTable(RecordTable):
         """Add the columns of arrivals, given or found; departures and arrivals must differ."""
         departures = table.layout
         place = "region" if "region" in departures.names else "point"
-        has_time = columns.find("time", departures.source.columns) is not None
+        found = departures.source.columns
+        has_time = cls.needs_arrival or columns.find("time", found) is not None
         arrivals = arrange(departures.source, columns, (place, *(["time"] if has_time else [])))
         for role, name in arrivals.names.items():
             if name == departures.names.get(role):
@@ -241,6 +246,38 @@ class TripTable(RecordTable):
         there.add("time", early.fill_null(value=False), "that end before they begin", _EARLY)
         arrivals = arrivals.rename({name: TO + name for name in arrivals.columns})
         return departures.hstack(arrivals), resolved + also
+
+
+class BothEnds(TripTable):
+    """A file whose rows are trips, each of which is two records: where and when it begins, ends."""
+
+    needs_arrival = True
+
+    def batches(self) -> Iterator[Batch]:
+        for batch in super().batches():
+            departures, arrivals = batch.ends
+            users = [departures[name] for name in departures.columns if name == "user"]
+            yield replace(batch, records=departures.select(*arrivals.columns, *users))
+            yield replace(batch, records=arrivals.with_columns(*users), resolved=Counter())
+
+
+def about_ends(tables: Iterable[RecordTable]) -> Iterator[str]:
+    """Say which end of a trip was not read, or that both were."""
+    for table in tables:
+        if isinstance(table, BothEnds):
+            yield "each trip is two records: where and when it began, and where and when it ended"
+            return
+        found, names = table.layout.source.columns, table.layout.names
+        for role in ("region", "lon") if not isinstance(table, TripTable) else ():
+            with suppress(RecordsError):
+                ends = both_ends(role, found)
+                if ends and names.get(role) in ends:
+                    other = ends[ends[0] == names[role]]
+                    yield (
+                        f"{quote(names[role])} is one end of a trip, and {quote(other)} was not "
+                        f"read. {READ_BOTH}"
+                    )
+                    return
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
