@@ -159,7 +159,8 @@ def ingest(
     except InputError as error:
         if not check:
             raise
-        found = skipped if skipped and isinstance(error, EmptyError) else [*(skipped or ()), error]
+        known = skipped and (error in skipped or isinstance(error, EmptyError))
+        found = skipped if skipped and known else [*(skipped or ()), error]
         _list_problems(map(str, found), context, json=json)
         raise typer.Exit(_PROBLEMS_FOUND) from None
     if out is not None:

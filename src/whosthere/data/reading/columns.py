@@ -228,6 +228,8 @@ class Layout:
     """Expressions over the columns of the table, each under the name of its role."""
     times: pl.Series | None = None
     """The first times of the table, where these were asked for and are no datetimes."""
+    lacks: bool = False
+    """Whether a role that was asked for has no column, so that the table cannot be used."""
 
     @property
     def chosen(self) -> list[pl.Expr]:
@@ -236,8 +238,10 @@ class Layout:
 
     def time_shape(self) -> str:
         """Return how most times are written; what can be read in two ways is refused."""
+        if self.times is None:
+            return ISO
         with naming(f"{self.source.path}, column {self.names['time']!r}"):
-            return ISO if self.times is None else shape_of(self.times)
+            return shape_of(self.times)
 
     def kind(self, role: str) -> pl.DataType:
         """Return the type of the column of a role: text where it is made of several."""
@@ -245,22 +249,32 @@ class Layout:
 
 
 def arrange(
-    source: Source, columns: Columns, roles: Sequence[str], *, time_format: str | None = None
+    source: Source,
+    columns: Columns,
+    roles: Sequence[str],
+    *,
+    time_format: str | None = None,
+    skipped: list[InputError] | None = None,
 ) -> Layout:
     """Find the columns for some of user, time, region, point and count.
 
-    A table that lacks one of them is refused. `time_format` says how times are written, see
+    A table that lacks one of them is refused; where `skipped` is a list, all that is wrong is added
+    to it, and the other columns are returned. `time_format` says how times are written, see
     `TimeReader`; None where that is to be found out.
     """
     has_pattern = time_format is not None and "%" in time_format
     finder = _Finder(source, columns, has_pattern, of_counts="count" in roles)
     found: dict[str, tuple[str, pl.Expr]] = {}
-    with naming(source.path):
-        for role in roles:
+    wrong: list[InputError] | None = None if skipped is None else []
+    for role in roles:
+        with skipping(wrong), naming(source.path):
             found |= finder.find(role)
+    if wrong and skipped is not None:
+        # What is wrong with a header is found for each role.
+        skipped += {str(error): error for error in wrong}.values()
     names = {role: name for role, (name, _) in found.items()}
     exprs = {role: expr for role, (_, expr) in found.items()}
-    layout = Layout(source, names, exprs)
+    layout = Layout(source, names, exprs, lacks=bool(wrong))
     if "time" not in exprs or isinstance(layout.kind("time"), pl.Datetime | pl.Date):
         return layout
     return replace(layout, times=finder.sample.select(exprs["time"]).to_series())

@@ -177,7 +177,7 @@ def sound_tables(
                 rows += batch.rows_read
                 invalid.update(batch.invalid)
                 for places in batch.ends:
-                    if known is None:
+                    if known is None or "region" not in places.columns:
                         break
                     region = known.locate(places)
                     strange = np.flatnonzero((region == UNKNOWN) & window.holds(batch.micros))
@@ -186,7 +186,7 @@ def sound_tables(
                         invalid[_STRANGE] += strange.size
         skipped += [_with_number(error, invalid[reason]) for reason, error in noted.items()]
         skipped += found
-        if not (noted or found):
+        if not (noted or found or table.layout.lacks):
             sound.append(table)
             n_rows += rows
     if skipped and not n_rows:

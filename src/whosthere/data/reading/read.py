@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import polars as pl
 
@@ -55,11 +55,14 @@ from whosthere.data.reading.trips import (
 )
 from whosthere.errors import InputError
 
+_Read = TypeVar("_Read")
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from whosthere.data.frames import AnyPath, Frame
+    from whosthere.data.reading.partition import Locator
     from whosthere.data.reading.passes import Progress
     from whosthere.data.reading.source import Source
     from whosthere.data.reading.times import ClockChange
@@ -204,8 +207,9 @@ def read_records(
         wholes={"h3": h3, "min_visits": min_visits, "min_weekly_visits": min_weekly_visits},
         others={"grid_km": grid_km, "reach_km": reach_km, "box_quantile": box_quantile},
     )
+    wrong: list[InputError] | None = None if skipped is None else []
     partition, place_column = _partition(
-        regions, grid_km, grid, antennas, reach_km, polygons, polygon_id, place_column, h3
+        regions, grid_km, grid, antennas, reach_km, polygons, polygon_id, place_column, h3, wrong
     )
     places = {"region": region_column, "lon": lon_column, "lat": lat_column}
     _refuse_other_places(partition, places)
@@ -217,7 +221,7 @@ def read_records(
         points={"end_lon_column": end_lon_column, "end_lat_column": end_lat_column},
         arrival_column=arrival_column,
     )
-    listed = None if pairs is None else read_listed(pairs)
+    listed = _unless_wrong(read_listed, pairs, wrong)
     columns = Columns(
         user=USER_FROM_PATH if user_from_path else user_column,
         time=time_column,
@@ -243,24 +247,19 @@ def read_records(
         any_age=time_format == UNIX,
     )
     # Before the records, which can take long, so that a bad table is refused at once.
-    known = None if friends is None else read_pairs(friends)
-    early = None if partition.needs_box else partition.locator()
-    if isinstance(source, Query):
-        sources, not_read = source.open()
-    elif is_frame(source):
-        sources, not_read = [open_frame(source)], []
-    else:
-        sources, not_read = open_sources(
-            source, encoding=encoding, user_from_path=user_from_path, skipped=skipped
-        )
-    layouts = _arranged(sources, columns, partition, time_format, skipped)
+    known = _unless_wrong(read_pairs, friends, wrong)
+    early = _unless_wrong(_early_locator, partition, wrong)
+    how: Any = {"encoding": encoding, "user_from_path": user_from_path, "skipped": skipped}
+    sources, not_read = _unless_wrong(partial(_opened, **how), source, wrong) or ([], [])
+    place = "point" if partition.uses_points else "region"
+    layouts = _arranged(sources, columns, ("user", place, "time"), time_format, skipped)
     tables = [
         RecordTable(layout, replace(times, form=form), partition.is_open, drop_invalid)
         for layout, form in find_forms(layouts, time_format, skipped)
     ]
     if of_rows:
         kind = BothEnds if both_ends else TripTable
-        tables = _with_arrivals(kind, tables, arrival, skipped)
+        tables = _with_arrivals(kind, tables, arrival, place, skipped)
     layouts = [table.layout for table in tables]
     passes = Passes(progress or (lambda *_: None))
     local = timezone or zone_of_times(layouts) or "UTC"
@@ -269,8 +268,11 @@ def read_records(
         # Points may lie in no region, but none is unknown.
         none_known = partition.uses_points or partition.is_open or drop_invalid
         only = None if none_known else early
+        skipped += wrong or ()
         tables = sound_tables(tables, only, window, skipped, passes)
         layouts = [table.layout for table in tables]
+    if wrong:
+        raise wrong[-1]
     look = first_look(tables, partition, window, filters.box_quantile, passes)
     gathering = (Gathering if trips is None else partial(FlowGathering, flows=trips, pairs=listed))(
         locator=early or partition.locator(look.box),
@@ -312,22 +314,47 @@ def _refuse_other_places(partition: Partition, columns: dict[str, str | None]) -
         refuse_useless(why, of_points != partition.uses_points, **{f"{role}_column": name})
 
 
+def _unless_wrong(
+    read: Callable[..., _Read], given: object, wrong: list[InputError] | None
+) -> _Read | None:
+    """Read what was given; None where nothing was, or where what is wrong with it is noted."""
+    if given is not None:
+        with skipping(wrong):
+            return read(given)
+    return None
+
+
+def _early_locator(partition: Partition) -> Locator | None:
+    """Begin locating before any record is read, where that can be done."""
+    return None if partition.needs_box else partition.locator()
+
+
+def _opened(
+    source: AnyPath | Sequence[AnyPath] | Query | Frame,
+    **how: Any,  # noqa: ANN401 - of `open_sources`
+) -> tuple[list[Source], list[str]]:
+    """Open what holds the records, as `open_sources` does."""
+    if isinstance(source, Query):
+        return source.open()
+    return ([open_frame(source)], []) if is_frame(source) else open_sources(source, **how)
+
+
 def _arranged(
     sources: Iterable[Source],
     columns: Columns,
-    partition: Partition,
+    roles: Sequence[str],
     time_format: str | None,
     skipped: list[InputError] | None,
 ) -> list[Layout]:
-    """Return how the tables are read, those that cannot be left out where `skipped` is a list."""
-    roles = ("user", "point" if partition.uses_points else "region", "time")
+    """Return how the tables are read, as far as that is clear where `skipped` is a list."""
     layouts = []
     for one in sources:
         with skipping(skipped):
-            layout = arrange(one, columns, roles, time_format=time_format)
+            layout = arrange(one, columns, roles, time_format=time_format, skipped=skipped)
             if time_format is None:
                 layout.time_shape()
-            layouts.append(layout)
+            if layout.exprs:
+                layouts.append(layout)
     return layouts
 
 
@@ -373,13 +400,14 @@ def _with_arrivals(
     kind: type[TripTable],
     tables: list[RecordTable],
     columns: Columns,
+    place: str,
     skipped: list[InputError] | None,
 ) -> list[RecordTable]:
     """Return tables of trips with the columns of their ends."""
     made: list[RecordTable] = []
     for table in tables:
         with skipping(skipped):
-            made.append(kind.of(table, columns))
+            made.append(kind.of(table, columns, place, skipped))
     return made
 
 
@@ -396,6 +424,7 @@ def _partition(  # noqa: PLR0917 - one for each word
     polygon_id: str | None,
     place_column: str | None,
     h3: int | None,
+    wrong: list[InputError] | None,
 ) -> tuple[Partition, str | None]:
     """Return the one partition that was asked for; by default the records name their regions.
 
@@ -423,7 +452,11 @@ def _partition(  # noqa: PLR0917 - one for each word
     if listed is None or isinstance(listed, Partition):
         refuse_useless("without a table of places", is_so=True, place_column=place_column)
         return listed or area or RegionIds(), None
-    table, column = read_places(listed, place_column, _PLACE_FIX)
+    named = partial(read_places, column=place_column, fix=_PLACE_FIX)
+    table, column = _unless_wrong(named, listed, wrong) or (None, None)
+    if table is None:
+        # Another way, by which records are looked over for what else is wrong.
+        return GridShape(1, 1) if antennas is not None and area is None else RegionIds(), None
     if antennas is None:
         return RegionIds(table), column
     if area is not None:

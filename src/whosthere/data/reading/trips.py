@@ -203,13 +203,18 @@ class TripTable(RecordTable):
     arrivals: Layout = field(kw_only=True)
 
     @classmethod
-    def of(cls, table: RecordTable, columns: Columns) -> TripTable:
-        """Add the columns of arrivals, given or found; departures and arrivals must differ."""
+    def of(
+        cls, table: RecordTable, columns: Columns, place: str, skipped: list[InputError] | None
+    ) -> TripTable:
+        """Add the columns of arrivals, given or found; departures and arrivals must differ.
+
+        They hold the `place`: a region or a point.
+        """
         departures = table.layout
-        place = "region" if "region" in departures.names else "point"
         found = departures.source.columns
         has_time = cls.needs_arrival or columns.find("time", found) is not None
-        arrivals = arrange(departures.source, columns, (place, *(["time"] if has_time else [])))
+        roles = (place, *(["time"] if has_time else []))
+        arrivals = arrange(departures.source, columns, roles, skipped=skipped)
         for role, name in arrivals.names.items():
             if name == departures.names.get(role):
                 raise RecordsError(
@@ -219,13 +224,14 @@ class TripTable(RecordTable):
                     "`lat_column`), the destination (`destination_column`, or `end_lon_column` "
                     "and `end_lat_column`) and the arrival (`arrival_column`)",
                 )
-        if not has_time:
+        if not has_time and "time" in departures.names:
             arrivals = replace(
                 arrivals,
                 names=arrivals.names | {"time": departures.names["time"]},
                 exprs=arrivals.exprs | {"time": departures.exprs["time"]},
             )
-        return cls(**{**vars(table), "arrivals": arrivals})
+        departures = replace(departures, lacks=departures.lacks or arrivals.lacks)
+        return cls(**{**vars(table), "layout": departures, "arrivals": arrivals})
 
     @property
     def _chosen(self) -> list[pl.Expr]:
