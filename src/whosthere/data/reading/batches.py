@@ -110,7 +110,7 @@ class Rejects:
             self.add(RAGGED, ragged.is_not_null(), "with too many fields or an open quote")
         roles = list(self.layout.exprs)
         lines = self.layout.source.row_word == "line"
-        if lines and all(self.frame[role].null_count() for role in roles):
+        if lines and roles and all(self.frame[role].null_count() for role in roles):
             empty = self.frame.select(pl.all_horizontal(pl.col(roles).is_null())).to_series()
             self.add(RAGGED, empty, "empty lines", drop=True)
 

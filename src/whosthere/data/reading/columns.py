@@ -440,7 +440,10 @@ def find_forms(
     """
     if given is not None:
         return [(layout, given) for layout in layouts]
-    forms = [(layout, layout.time_shape()) for layout in layouts]
+    forms = []
+    for layout in layouts:
+        with skipping(skipped):
+            forms.append((layout, layout.time_shape()))
     unclear = [layout for layout, form in forms if form == DAY_OR_MONTH]
     if not unclear:
         return forms
@@ -457,7 +460,7 @@ def find_forms(
         for layout in at_fault or unclear:
             with skipping(skipped), naming(layout.source.path):
                 raise error from None
-        sound = [one for one in layouts if one not in (at_fault or unclear)]
+        sound = [one for one, _ in forms if one not in (at_fault or unclear)]
         return find_forms(sound, given, skipped)
     return [(layout, order if form == DAY_OR_MONTH else form) for layout, form in forms]
 

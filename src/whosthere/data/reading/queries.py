@@ -36,8 +36,8 @@ class Query:
     """A file of DuckDB or SQLite, or the address of a PostgreSQL server, such as
     ``postgresql://user@host/name``. None for queries that name files themselves."""
 
-    def open(self) -> tuple[list[Source], list[str]]:
-        """Ask the database for the columns of the query; return what `open_sources` does."""
+    def open(self) -> Source:
+        """Ask the database for the columns of the query."""
         connection = self._connect()
         with _asking():
             statements = connection.extract_statements(self.sql)
@@ -47,14 +47,13 @@ class Query:
                 )
             asked = _asked(connection, self.sql, is_server=self._is_server)
             schema = dict(pl.DataFrame(asked.limit(0).to_arrow_table()).schema)
-        source = QuerySource(
+        return QuerySource(
             path=Path("the query"),
             schema=schema,
             connection=connection,
             sql=self.sql,
             is_server=self._is_server,
         )
-        return [source], []
 
     @property
     def _is_server(self) -> bool:

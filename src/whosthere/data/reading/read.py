@@ -18,7 +18,6 @@ from whosthere.data.reading.batches import RecordTable
 from whosthere.data.reading.columns import Columns, Layout, arrange, find_forms
 from whosthere.data.reading.distinct import Labels
 from whosthere.data.reading.extent import WORLD
-from whosthere.data.reading.formats import open_frame
 from whosthere.data.reading.gather import Gathering, assembled
 from whosthere.data.reading.notes import about_reading, zone_of_times
 from whosthere.data.reading.opening import USER_FROM_PATH, open_sources
@@ -55,16 +54,15 @@ from whosthere.data.reading.trips import (
 )
 from whosthere.errors import InputError
 
-_Read = TypeVar("_Read")
+_Given = TypeVar("_Given")
+_Made = TypeVar("_Made")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from whosthere.data.frames import AnyPath, Frame
-    from whosthere.data.reading.partition import Locator
     from whosthere.data.reading.passes import Progress
-    from whosthere.data.reading.source import Source
     from whosthere.data.reading.times import ClockChange
     from whosthere.data.reading.trips import Flows
     from whosthere.data.regions import Regions
@@ -221,7 +219,7 @@ def read_records(
         points={"end_lon_column": end_lon_column, "end_lat_column": end_lat_column},
         arrival_column=arrival_column,
     )
-    listed = _unless_wrong(read_listed, pairs, wrong)
+    listed = _read(read_listed, pairs, wrong)
     columns = Columns(
         user=USER_FROM_PATH if user_from_path else user_column,
         time=time_column,
@@ -238,8 +236,7 @@ def read_records(
         mostly_inside=mostly_inside,
     )
     length = parse_length(epoch)
-    if timezone is not None:
-        zone(timezone)
+    zone("UTC" if timezone is None else timezone)
     time_format = None if time_format is None else time_form(time_format)
     times = TimeReader(
         timezone=timezone,
@@ -247,19 +244,24 @@ def read_records(
         any_age=time_format == UNIX,
     )
     # Before the records, which can take long, so that a bad table is refused at once.
-    known = _unless_wrong(read_pairs, friends, wrong)
-    early = _unless_wrong(_early_locator, partition, wrong)
-    how: Any = {"encoding": encoding, "user_from_path": user_from_path, "skipped": skipped}
-    sources, not_read = _unless_wrong(partial(_opened, **how), source, wrong) or ([], [])
+    known = _read(read_pairs, friends, wrong)
+    # A grid needs the box of the records, and is known afterwards.
+    fixed = None if partition.needs_box else partition
+    early = _read(operator.methodcaller("locator"), fixed, wrong)
+    opened = partial(
+        open_sources, encoding=encoding, user_from_path=user_from_path, skipped=skipped
+    )
+    sources, not_read = _read(opened, source, wrong) or ([], [])
     place = "point" if partition.uses_points else "region"
-    layouts = _arranged(sources, columns, ("user", place, "time"), time_format, skipped)
+    how: Any = {"roles": ("user", place, "time"), "time_format": time_format, "skipped": skipped}
+    layouts = _each(partial(arrange, columns=columns, **how), sources, skipped)
     tables = [
         RecordTable(layout, replace(times, form=form), partition.is_open, drop_invalid)
         for layout, form in find_forms(layouts, time_format, skipped)
     ]
     if of_rows:
         kind = BothEnds if both_ends else TripTable
-        tables = _with_arrivals(kind, tables, arrival, place, skipped)
+        tables = _each(lambda table: kind.of(table, arrival, place, skipped), tables, skipped)
     layouts = [table.layout for table in tables]
     passes = Passes(progress or (lambda *_: None))
     local = timezone or zone_of_times(layouts) or "UTC"
@@ -314,48 +316,22 @@ def _refuse_other_places(partition: Partition, columns: dict[str, str | None]) -
         refuse_useless(why, of_points != partition.uses_points, **{f"{role}_column": name})
 
 
-def _unless_wrong(
-    read: Callable[..., _Read], given: object, wrong: list[InputError] | None
-) -> _Read | None:
-    """Read what was given; None where nothing was, or where what is wrong with it is noted."""
-    if given is not None:
+def _each(
+    make: Callable[[_Given], _Made], given: Iterable[_Given], wrong: list[InputError] | None
+) -> list[_Made]:
+    """Make something of each that is given, except where what is wrong with it is noted."""
+    made = []
+    for one in given:
         with skipping(wrong):
-            return read(given)
-    return None
+            made.append(make(one))
+    return made
 
 
-def _early_locator(partition: Partition) -> Locator | None:
-    """Begin locating before any record is read, where that can be done."""
-    return None if partition.needs_box else partition.locator()
-
-
-def _opened(
-    source: AnyPath | Sequence[AnyPath] | Query | Frame,
-    **how: Any,  # noqa: ANN401 - of `open_sources`
-) -> tuple[list[Source], list[str]]:
-    """Open what holds the records, as `open_sources` does."""
-    if isinstance(source, Query):
-        return source.open()
-    return ([open_frame(source)], []) if is_frame(source) else open_sources(source, **how)
-
-
-def _arranged(
-    sources: Iterable[Source],
-    columns: Columns,
-    roles: Sequence[str],
-    time_format: str | None,
-    skipped: list[InputError] | None,
-) -> list[Layout]:
-    """Return how the tables are read, as far as that is clear where `skipped` is a list."""
-    layouts = []
-    for one in sources:
-        with skipping(skipped):
-            layout = arrange(one, columns, roles, time_format=time_format, skipped=skipped)
-            if time_format is None:
-                layout.time_shape()
-            if layout.exprs:
-                layouts.append(layout)
-    return layouts
+def _read(
+    read: Callable[..., _Made], given: object, wrong: list[InputError] | None
+) -> _Made | None:
+    """Read what was given; None where nothing was, or where what is wrong with it is noted."""
+    return next(iter(_each(read, [] if given is None else [given], wrong)), None)
 
 
 def _trips(
@@ -394,21 +370,6 @@ def _arrivals(
         region=names["destination_column"],
         end="end",
     )
-
-
-def _with_arrivals(
-    kind: type[TripTable],
-    tables: list[RecordTable],
-    columns: Columns,
-    place: str,
-    skipped: list[InputError] | None,
-) -> list[RecordTable]:
-    """Return tables of trips with the columns of their ends."""
-    made: list[RecordTable] = []
-    for table in tables:
-        with skipping(skipped):
-            made.append(kind.of(table, columns, place, skipped))
-    return made
 
 
 _PLACE_FIX = "Say which column holds their ids (`place_column`), or rename it"
@@ -453,7 +414,7 @@ def _partition(  # noqa: PLR0917 - one for each word
         refuse_useless("without a table of places", is_so=True, place_column=place_column)
         return listed or area or RegionIds(), None
     named = partial(read_places, column=place_column, fix=_PLACE_FIX)
-    table, column = _unless_wrong(named, listed, wrong) or (None, None)
+    table, column = _read(named, listed, wrong) or (None, None)
     if table is None:
         # Another way, by which records are looked over for what else is wrong.
         return GridShape(1, 1) if antennas is not None and area is None else RegionIds(), None

@@ -34,7 +34,7 @@ from whosthere.data.reading.tables import read_pairs
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces, check_cell_space
 from whosthere.display import counted
-from whosthere.errors import InputError, RecordsError, quote
+from whosthere.errors import InputError, RecordsError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -269,21 +269,16 @@ class BothEnds(TripTable):
 
 def about_ends(tables: Iterable[RecordTable]) -> Iterator[str]:
     """Say which end of a trip was not read, or that both were."""
-    for table in tables:
-        if isinstance(table, BothEnds):
-            yield "each trip is two records: where and when it began, and where and when it ended"
-            return
-        found, names = table.layout.source.columns, table.layout.names
-        for role in ("region", "lon") if not isinstance(table, TripTable) else ():
+    if any(isinstance(table, BothEnds) for table in tables):
+        yield "each trip is two records: where and when it began, and where and when it ended"
+    not_read = set()
+    for layout in (table.layout for table in tables if not isinstance(table, TripTable)):
+        for role in layout.names.keys() & {"region", "lon"}:
             with suppress(RecordsError):
-                ends = both_ends(role, found)
-                if ends and names.get(role) in ends:
-                    other = ends[ends[0] == names[role]]
-                    yield (
-                        f"{quote(names[role])} is one end of a trip, and {quote(other)} was not "
-                        f"read. {READ_BOTH}"
-                    )
-                    return
+                ends = set(both_ends(role, layout.source.columns) or ())
+                not_read |= ends - {layout.names[role]} if layout.names[role] in ends else set()
+    if not_read:
+        yield f"not read, though other ends of trips: {listed(sorted(not_read))}. {READ_BOTH}"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
