@@ -106,6 +106,23 @@ def test_stray_points_are_said(ingested, points, grid):
     assert "far away from all others" not in said
 
 
+@pytest.mark.parametrize("grid", [("--grid-km", "5"), ("--grid", "7x5")])
+@pytest.mark.parametrize("share", [(), ("--box-quantile", "0.9")])
+def test_a_grid_reaches_over_the_antimeridian(ingested, points, grid, share):
+    """It is the same one as anywhere else on the same latitudes."""
+    for name, west in (("here", 9.0), ("there", 179.84)):
+        lon = west + pl.col("lon") - points["lon"].min()
+        moved = points.with_columns(lon=pl.when(lon > 180).then(lon - 360).otherwise(lon))
+        moved.write_csv(f"{name}.csv")
+    assert moved["lon"].min() < 0 < moved["lon"].max()
+    here, _ = ingested("here.csv", *grid, *share)
+    there, said = ingested("there.csv", *grid, *share)
+    assert there.regions.ids == here.regions.ids
+    assert there.cells.tolist() == here.cells.tolist()
+    assert "far away from all others" not in said
+    assert np.abs(there.regions.lon).min() > 179
+
+
 def test_strays_on_both_sides(ingested, points):
     """A tenth of the records, as many as may still be called strays."""
     few = points.head(20).with_columns(

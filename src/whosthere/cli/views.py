@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whosthere.cli import console
-from whosthere.errors import InputError, RecordsError, listed
+from whosthere.errors import InputError, listed
 
 if TYPE_CHECKING:
     from whosthere.data.reading.source import Source
@@ -251,10 +250,7 @@ def _columns_used(source: Source) -> dict[str, Any]:
     """Return which column `ingest` would read for what, where that is clear; none without users."""
     from whosthere.data.reading.columns import Columns, arrange
 
-    found: dict[str, str] = {}
-    for role in ("user", "time", "region", "point"):
-        with suppress(RecordsError):
-            found |= arrange(source, Columns(), (role,)).names
+    found = arrange(source, Columns(), ("user", "time", "region", "point"), skipped=[]).names
     return {"columns_used_by_ingest": found} if "user" in found else {}
 
 

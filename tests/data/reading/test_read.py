@@ -415,6 +415,20 @@ def test_progress_reaches_the_end(records, tmp_path):
     assert calls[-1] == ("Reading records", 500, 500)
 
 
+@pytest.mark.parametrize("later", ["2021-06-30T10:00:00Z", "2021-06-01T10:00:00Z"])
+def test_records_that_change_between_two_readings_are_refused(records, tmp_path, later):
+    """Also where the new rows lie within the time that was found in the first reading."""
+    path = _as_csv(records, tmp_path)
+
+    def grows(what, done, _total):
+        if (what, done) == ("Reading records", 0):
+            with path.open("a") as file:
+                file.write(f"u00,{later},a,9.0,45.0\n")
+
+    with pytest.raises(RecordsError, match=r"r\.csv: gave other records when it was read again"):
+        _read(path, progress=grows)
+
+
 _CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=12)
 
 

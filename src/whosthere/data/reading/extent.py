@@ -25,15 +25,23 @@ _HARMLESS = 4.0
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle of longitudes and latitudes, in degrees, edges included."""
+    """A rectangle of longitudes and latitudes, in degrees, edges included.
+
+    One that reaches over the antimeridian ends east of 180 degrees.
+    """
 
     west: float = -180.0
     south: float = -90.0
     east: float = 180.0
     north: float = 90.0
 
+    def eastward(self, lon: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return longitudes as they are counted here: up to 360 where the box ends east of 180."""
+        return lon % 360.0 if self.east > 180.0 else lon
+
     def holds(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Tell which points lie inside."""
+        lon = self.eastward(lon)
         inside: NDArray[np.bool_] = (
             (lon >= self.west) & (lon <= self.east) & (lat >= self.south) & (lat <= self.north)
         )
@@ -60,15 +68,22 @@ class Extent:
 
     def __init__(self) -> None:
         self.n = 0
-        self._axes = (_Axis(180), _Axis(90))
+        # Longitudes from -180, and the same ones from 0, which join over the antimeridian.
+        self._lon, self._lat = (_Axis(-180, 360), _Axis(0, 360)), _Axis(-90, 180)
 
     def add(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> None:
         """Take points in."""
         if not lon.size:
             return
         self.n += lon.size
-        for axis, degrees in zip(self._axes, (lon, lat), strict=True):
+        for axis, degrees in zip((*self._lon, self._lat), (lon, lon % 360.0, lat), strict=True):
             axis.add(degrees)
+
+    @property
+    def _axes(self) -> tuple[_Axis, _Axis]:
+        """The longitudes in the way in which most are closer together by far, and the latitudes."""
+        widths = [high - low for low, high in (axis.middle(_MIDDLE) for axis in self._lon)]
+        return self._lon[2 * widths[1] < widths[0]], self._lat
 
     def box(self, quantile: float | None = None) -> Box:
         """Return the box that holds the middle share of the points along each axis, or all."""
@@ -98,15 +113,15 @@ class Extent:
 class _Axis:
     """The range of one coordinate, all of it or its middle part."""
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self, first: int, n_degrees: int) -> None:
+        self._first = first
         self._low, self._high = np.inf, -np.inf
-        self._bins = np.zeros(2 * limit * _BINS_A_DEGREE + 1, np.int64)
+        self._bins = np.zeros(n_degrees * _BINS_A_DEGREE + 1, np.int64)
 
     def add(self, degrees: NDArray[np.float64]) -> None:
         self._low = min(self._low, float(degrees.min()))
         self._high = max(self._high, float(degrees.max()))
-        bins = ((degrees + self._limit) * _BINS_A_DEGREE).astype(np.int64)
+        bins = ((degrees - self._first) * _BINS_A_DEGREE).astype(np.int64)
         # The points of a batch mostly lie in a small part of the world.
         first = int(bins.min())
         found = np.bincount(bins - first)
@@ -117,9 +132,9 @@ class _Axis:
             return self._low, self._high
         cumulated = np.cumsum(self._bins)
         tail = (1 - share) / 2 * cumulated[-1]
-        low = np.searchsorted(cumulated, tail, side="right") / _BINS_A_DEGREE - self._limit
+        low = np.searchsorted(cumulated, tail, side="right") / _BINS_A_DEGREE + self._first
         high_bin = np.searchsorted(cumulated, cumulated[-1] - tail, side="left") + 1
-        high = high_bin / _BINS_A_DEGREE - self._limit
+        high = high_bin / _BINS_A_DEGREE + self._first
         return max(float(low), self._low), min(float(high), self._high)
 
     def without_strays(self) -> tuple[float, float, int]:
@@ -127,7 +142,7 @@ class _Axis:
         low, high = self.middle(_MIDDLE)
         reach = _WIDTHS * max(high - low, _LEAST_WIDTH)
         filled = np.flatnonzero(self._bins)
-        degrees = filled / _BINS_A_DEGREE - self._limit
+        degrees = filled / _BINS_A_DEGREE + self._first
         near = (degrees >= low - reach) & (degrees <= high + reach)
         first, last = float(degrees[near][0]), float(degrees[near][-1])
         n_strays = int(self._bins[filled[~near]].sum())

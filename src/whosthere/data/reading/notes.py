@@ -90,5 +90,6 @@ def _notes_of_sources(sources: Sequence[Source]) -> Iterator[str]:
 
 def zone_of_times(layouts: Sequence[Layout]) -> str | None:
     """Return the time zone of the columns of datetimes, where they agree on one."""
-    zones = {getattr(layout.kind("time"), "time_zone", None) for layout in layouts}
+    timed = [layout for layout in layouts if "time" in layout.names]
+    zones = {getattr(layout.kind("time"), "time_zone", None) for layout in timed}
     return zones.pop() if len(zones) == 1 else None

@@ -195,7 +195,7 @@ def _squares(box: Box, steps: tuple[float, float], shape: tuple[int, int]) -> Lo
     def locate(places: pl.DataFrame) -> NDArray[np.int32]:
         lon, lat = lon_lat(places)
         row = ((lat - box.south) / lat_step).astype(np.int32)
-        column = ((lon - box.west) / lon_step).astype(np.int32)
+        column = ((box.eastward(lon) - box.west) / lon_step).astype(np.int32)
         # Points on the northern and eastern edge of the box belong to the last squares.
         row, column = np.minimum(row, n_rows - 1), np.minimum(column, n_columns - 1)
         return np.where(box.holds(lon, lat), row * n_columns + column, NOWHERE).astype(np.int32)
@@ -203,9 +203,10 @@ def _squares(box: Box, steps: tuple[float, float], shape: tuple[int, int]) -> Lo
     def regions() -> Regions:
         row, column = np.divmod(np.arange(n_rows * n_columns), n_columns)
         r_digits, c_digits = len(str(n_rows - 1)), len(str(n_columns - 1))
+        lon = box.west + (column + 0.5) * lon_step
         return Regions(
             [f"r{r:0{r_digits}d}c{c:0{c_digits}d}" for r, c in zip(row, column, strict=True)],
-            box.west + (column + 0.5) * lon_step,
+            np.where(lon > 180.0, lon - 360.0, lon),
             box.south + (row + 0.5) * lat_step,
             [[np.multiply(_SQUARE, (lon_step / 2, lat_step / 2)).ravel().tolist()]],
         )

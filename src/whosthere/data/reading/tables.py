@@ -17,6 +17,7 @@ from whosthere.data.neighbours import Neighbours, as_graph
 from whosthere.data.reading.columns import (
     Columns,
     degrees_of,
+    guess,
     joined_ids,
     parts_of,
     refuse_data_as_names,
@@ -58,24 +59,36 @@ def read_regions(table: Regions | AnyPath | Frame) -> Regions:
     table
         A file or frame with a column of ids and, if known, lon and lat; or GeoJSON of areas.
     """
+    return read_places(table)[0]
+
+
+def read_places(
+    table: Regions | AnyPath | Frame,
+    column: str | None = None,
+    fix: str = "Name the column with the ids 'region', and rename others like it",
+) -> tuple[Regions, str | None]:
+    """Read what `read_regions` does; return the column of the ids as well, where there is one.
+
+    It may be given. `fix` says what to do where it is not clear.
+    """
     if isinstance(table, Regions):
-        return table
+        return table, None
     path = place_of(table)
-    if path.suffix.lower() == ".geojson" and holds_areas(path):
-        return Polygons(path).locator().regions()
+    if column is None and path.suffix.lower() == ".geojson" and holds_areas(path):
+        return Polygons(path).locator().regions(), None
     rows = read_single(table)
     found = rows.columns
     try:
-        id_name = Columns().find("region", found) or ("id" if "id" in found else None)
+        id_name = None if column is not None else guess("place", found)
+        id_name = id_name or Columns(region=column).find("region", found)
         axes = [Columns().find(axis, found) for axis in ("lon", "lat")]
     except RecordsError as error:
-        raise RecordsError(error.problem, where=path, fix="Rename all but one of them") from error
+        fix = fix if column is None else error.fix or fix
+        raise RecordsError(error.problem, where=path, fix=fix) from error
     if id_name is None:
         refuse_data_as_names(found, where=path, header="region,lon,lat")
         raise RecordsError(
-            f"has no region column (found {listed(showable(found))})",
-            where=path,
-            fix="Name the column with the ids 'region'",
+            f"has no region column (found {listed(showable(found))})", where=path, fix=fix
         )
     with naming(path):
         expr = joined_ids(parts_of(id_name, found), rows.schema)
@@ -83,7 +96,7 @@ def read_regions(table: Regions | AnyPath | Frame) -> Regions:
         if ids.null_count():
             raise InputError(f"row {_first_null(ids) + 1} has no region id")
         degrees = [None if name is None else _degrees(rows, name) for name in axes]
-        return Regions(ids.to_list(), *degrees)
+        return Regions(ids.to_list(), *degrees), id_name
 
 
 def _degrees(table: pl.DataFrame, name: str) -> NDArray[np.float64]:
