@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any, Self
 from loky import ProcessPoolExecutor
 from loky.process_executor import TerminatedWorkerError
 
-from whosthere.auditing.manifest import fingerprint, versions
+from whosthere.auditing.manifest import versions
+from whosthere.data.files import fingerprint
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError, InputError, optional
 from whosthere.game.leaks import leaks_of

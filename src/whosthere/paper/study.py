@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from whosthere.adversary.attacks import TrainedAttack
 from whosthere.auditing.choices import whole_numbers
-from whosthere.auditing.manifest import fingerprint, json_object, only_one, write_json
+from whosthere.auditing.manifest import json_object, only_one, write_json
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.run import PreparedAudit, prepare_audit
 from whosthere.auditing.work import Job, Outcome, Workers
+from whosthere.data.files import fingerprint
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError
 from whosthere.paper.choices import StudyChoices

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from whosthere.privacy.mechanism import Family, Mechanism, Member
     from whosthere.progress import Move
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 SEARCH_MANIFEST = "search.json"
 MOST_CONFIRMATIONS = 3
 """How many members of a family are confirmed until one of them passes: who tries often enough finds
