@@ -82,7 +82,12 @@ def first_look(folder):
     path.write_text(json.dumps(json.loads(path.read_text()) | {"looks": []}))
 
 
-@pytest.mark.parametrize("change", [less_found, accepted, smaller, first_look])
+def emptied(folder):
+    path = folder / "run" / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"settings": []}))
+
+
+@pytest.mark.parametrize("change", [less_found, accepted, smaller, first_look, emptied])
 @pytest.mark.parametrize("command", READ)
 def test_what_was_changed_is_noticed(folder, whosthere, change, command):
     assert whosthere(*READ[command])[0] == 0
@@ -113,30 +118,40 @@ def test_results_that_were_changed_are_made_again(folder, audit, whosthere):
     assert whosthere("inspect", "run")[0] == 0
 
 
+# What has the form of a file of ours is harder to notice than what has none.
+KINDS = ("bytes", "cut", "value", "value", "other", "other", "folder")
+
+
+def damaged(path, others, how, rng):
+    """Return a file's content with bytes changed or cut off, a value gone, or that of another."""
+    content = path.read_bytes()
+    at, noise = rng.randrange(len(content) or 1), rng.randbytes(rng.randint(1, 9))
+    if how == "other":
+        return rng.choice([one for one in others if one.suffix == path.suffix]).read_bytes()
+    if how == "value" and path.suffix == ".json":
+        found = json.loads(content)
+        place = found if isinstance(found, dict) else rng.choice(found)
+        place[rng.choice(list(place))] = rng.choice([None, "x", [], {}])
+        return json.dumps(found).encode()
+    return content[:at] + (b"" if how == "cut" else noise + content[at + len(noise) :])
+
+
 def test_damage_ends_in_a_message(folder, whosthere, full):
-    """Bytes that changed, a file that was cut, is gone, or became a folder."""
     rng = random.Random(1)
-    run = folder / "run"
-    whole = sorted(path for path in run.rglob("*") if path.is_file())
-    commands = [READ[one] for one in ("report", "inspect", "release")]
-    for i in range(400 if full else 60):
-        path = rng.choice(whole)
-        content = path.read_bytes()
-        at = rng.randrange(len(content) or 1)
-        how = rng.choice(("bytes", "cut", "gone", "folder", "noise"))
+    whole = sorted(path for path in (folder / "run").rglob("*") if path.is_file())
+    again = ("audit", "t.parquet", *TYPED, "--policy", "policy.toml", "--out", "run", "--dry-run")
+    commands = [again, *READ.values()]
+    for i in range(600 if full else 60):
+        path, how = rng.choice(whole), rng.choice(KINDS)
+        before, now = path.read_bytes(), damaged(path, whole, how, rng)
         path.unlink()
-        if how == "folder":
-            path.mkdir()
-        elif how != "gone":
-            noise = rng.randbytes(rng.randint(1, 9))
-            rest = {"bytes": content[at + len(noise) :], "cut": b""}.get(how, content[at:])
-            path.write_bytes(content[:at] + (b"" if how == "cut" else noise) + rest)
-        code, _, err = whosthere(*commands[i % 3])
+        path.mkdir() if how == "folder" else path.write_bytes(now)
+        code, _, err = whosthere(*commands[i % len(commands)])
         assert code in {0, 1, 2}, (path, how)
         assert "Traceback" not in err, (path, how)
         if how == "folder":
             path.rmdir()
-        path.write_bytes(content)
+        path.write_bytes(before)
         (folder / "r.parquet").unlink(missing_ok=True)
 
 

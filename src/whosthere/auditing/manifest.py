@@ -19,6 +19,7 @@ from whosthere.data.files import (
     FULL,
     PRIVATE_FILE,
     PRIVATE_FOLDER,
+    add_checksum,
     checksums,
     fingerprint,
     new_file,
@@ -34,6 +35,7 @@ LOCK = ".lock"
 """The name of the lock file. It may stay behind in the folder, but then locks nothing."""
 CHECKSUMS = "checksums.txt"
 """What each file of the folder held whenever it was written."""
+_PAGE = "page"
 # Scores may differ in their last digits between versions of these.
 _DECISIVE = ("numba", "numpy", "scipy")
 # Every task asks for them.
@@ -134,6 +136,17 @@ def refuse_changed(folder: Path, paths: Iterable[Path]) -> None:
     """Refuse a folder with a file that holds anything but what was written."""
     for path in changed(folder, paths):
         raise FileError("is not as it was written", where=path, fix=_CHANGED)
+
+
+def wrote(folder: Path, page: Path) -> bool:
+    """Tell whether a page somewhere is as the work in a folder wrote it last, or before."""
+    written = {content for content, name in checksums(folder / CHECKSUMS) if name == _PAGE}
+    return page.is_file() and fingerprint(page) in written
+
+
+def note_page(folder: Path, page: Path) -> None:
+    """Record a page that was written from the work in a folder."""
+    add_checksum(folder / CHECKSUMS, page, _PAGE)
 
 
 def obstacle(before: dict[str, Any], now: dict[str, Any]) -> str | None:

@@ -54,6 +54,7 @@ def recommend(
     --report choice.html`, or `whosthere recommend records/ -m 1000`, or, where all customers are
     counted, `whosthere recommend records/ --everybody`
     """
+    from whosthere.auditing.manifest import note_page, wrote
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.work import chosen_workers
@@ -65,6 +66,8 @@ def recommend(
 
     known_failure(fail_on, ("nothing",))
     if report is not None:
+        # The same command resumes a search to its end, and so replaces the page that it wrote.
+        force = force or (out is not None and wrote(out, report))
         refuse_page(report, force=force)
         refuse_existing(report, force=force, inputs=traces)
     options = AuditOptions.of(group_size=group_size, **chosen)
@@ -101,6 +104,8 @@ def recommend(
             raise typer.Exit(SOMETHING_FAILED) from None
     if report is not None:
         recommendation_report(found).save(report, force=force)
+        if out is not None:
+            note_page(out, report)
     written = [path for path in (out, report) if path is not None]
     show = partial(show_recommendation, found, written, details=details, explain=explain)
     console.result(found.to_json(), show, json=json)
