@@ -13,7 +13,6 @@ from whosthere.cli import console
 from whosthere.cli.audit import show_prospects, traces_of
 from whosthere.cli.options import (
     NOT_GOOD_ENOUGH,
-    SOMETHING_FAILED,
     known_failure,
     takes,
 )
@@ -62,7 +61,6 @@ def recommend(
     from whosthere.data.files import refuse_existing
     from whosthere.reporting.report import recommendation_report, refuse_page
     from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
-    from whosthere.search.tester import TrialFailedError
 
     known_failure(fail_on, ("nothing",))
     if report is not None:
@@ -95,13 +93,9 @@ def recommend(
             if json:
                 console.print_json(prepared.to_json())
             return
-        try:
-            with console.progress(one_bar=True) as move:
-                doers = chosen_workers(cluster or workers)
-                found = prepared.run(policy=judged_by, workers=doers, on_progress=move)
-        except TrialFailedError as error:
-            console.complain(str(error).strip().splitlines()[-1])
-            raise typer.Exit(SOMETHING_FAILED) from None
+        with console.progress(one_bar=True) as move:
+            doers = chosen_workers(cluster or workers)
+            found = prepared.run(policy=judged_by, workers=doers, on_progress=move)
     if report is not None:
         recommendation_report(found).save(report, force=force)
         if out is not None:

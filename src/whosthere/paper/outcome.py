@@ -139,13 +139,12 @@ def write_outcome(
 
 
 def finished_in(folder: Path) -> dict[str, pl.DataFrame]:
-    """Return what was found of each target, by experiment; not where every task failed."""
+    """Return what was found of each target, by experiment."""
     found = {name: folder / name / "targets.parquet" for name in EXPERIMENTS}
     there = {name: file for name, file in found.items() if file.exists()}
     for file in there.values():
         RunFolder(file.parent).check_results()
-    rows = {name: pl.read_parquet(file) for name, file in there.items()}
-    return {name: some for name, some in rows.items() if not some.is_empty()}
+    return {name: pl.read_parquet(file) for name, file in there.items()}
 
 
 def _draw(
