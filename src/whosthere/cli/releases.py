@@ -50,7 +50,7 @@ def release(
         not_audited,
         too_little_left,
     )
-    from whosthere.auditing.manifest import fingerprint
+    from whosthere.data.files import fingerprint
     from whosthere.data.traces import Traces
     from whosthere.inference.vocabulary import UTILITY_WORDS
     from whosthere.privacy.publish import publish, refuse_one_person

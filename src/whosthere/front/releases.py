@@ -15,11 +15,11 @@ from whosthere.adversary.everybody import ScoresOfEverybody, score_everybody
 from whosthere.adversary.knowledge import Known, KnownVisits
 from whosthere.adversary.targets import read_target
 from whosthere.auditing.acceptance import acceptance, judged_again, not_audited
-from whosthere.auditing.manifest import fingerprint
 from whosthere.auditing.options import several
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.release_check import ReleaseCheck, check_release
 from whosthere.auditing.result import AuditResult
+from whosthere.data.files import fingerprint
 from whosthere.data.traces import Traces
 from whosthere.errors import EmptyError, InputError, listed
 from whosthere.front.given import as_file, compiling_is_said, loaded

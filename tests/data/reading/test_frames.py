@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import whosthere as wt
-from whosthere.auditing.manifest import fingerprint
+from whosthere.data.files import fingerprint
 from whosthere.data.frames import as_lazy
 
 pd = pytest.importorskip("pandas", reason="the extra pandas is not installed")
