@@ -175,7 +175,7 @@ def compared(traces: Traces, text: str, rows: NDArray[np.int64], m: int, seed: i
     for rate in RATES:
         found = np.array([tpr(one.with_person, one.without, rate) for one in all_reached])
         margins[f"tpr_at_{rate:g}"] = [float(one.tpr(rate)) for one in promised] - found
-    between = best.between
+    between, pure = best.between, math.isfinite(worst.pure_eps)
     return {
         "people": len(rows),
         "least_margin": {name: float(values.min()) for name, values in margins.items()},
@@ -192,13 +192,11 @@ def compared(traces: Traces, text: str, rows: NDArray[np.int64], m: int, seed: i
             },
         },
         "log_odds": {
-            "reached": None if worst.delta else max(one.most for one in all_reached),
-            "guaranteed": worst.eps,
+            "reached": max(one.most for one in all_reached) if pure else None,
+            "guaranteed": worst.pure_eps if pure else None,
         },
         "chance_of_more": {
-            "reached": max(beyond(one, worst.eps, between) for one in all_reached)
-            if worst.delta
-            else None,
+            "reached": max(beyond(one, worst.eps, between) for one in all_reached),
             "guaranteed": worst.chance_of_more,
         },
     }

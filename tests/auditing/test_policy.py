@@ -270,6 +270,7 @@ class TestVocabulary:
             "auc_p90",
             "odds_factor",
             "chance_of_more",
+            "largest_odds_factor",
             "largest_auc",
             "control_auc",
             "law_control",

@@ -278,13 +278,14 @@ class TestEndsThatDecide:
         assert "may spend 0.31 %" in said
 
 
-def promised(auc, tpr, odds, more=0.0):
+def promised(auc, tpr, odds, more=0.0, largest=None):
     values = {
         "auc": auc,
         "tpr_at_fpr_1pct": tpr,
         "largest_auc": 0.8765,
         "odds_factor": odds,
         "chance_of_more": more,
+        "largest_odds_factor": largest,
     }
     return [found(v, None, None, attack=GUARANTEE, metric=name) for name, v in values.items()]
 
@@ -308,6 +309,9 @@ class TestGuaranteed:
     def test_a_chance_of_more_is_said(self):
         (said,) = only([found(0.5, 0.45, 0.55), *promised(0.7, 0.03, 4.2, 5.2e-5)]).guaranteed
         assert "by at most 4.2, for everybody who may be in it, except with a chance of" in said
+        for largest, never in ((7.34, "5.2e-05 (and never by more than 7.4)."), (1e5, "5.2e-05.")):
+            given = promised(0.7, 0.03, 4.2, 5.2e-5, largest)
+            assert never in only([found(0.5, 0.45, 0.55), *given]).guaranteed[0]
         assert "at most 5.2e-05." in said
 
     @pytest.mark.parametrize(

@@ -176,8 +176,8 @@ class TestEverybody:
         odds = math.exp(0.02 * (most + next_most))
         assert odds == pytest.approx(20.1, abs=0.05)
         # Said for a round number of visits, which does not tell how many that one made.
-        assert odds < found.worst.odds_factor <= odds**1.25
-        assert math.log(found.worst.odds_factor) / 0.04 == pytest.approx(80)
+        assert odds < math.exp(found.worst.pure_eps) <= odds**1.25
+        assert found.worst.pure_eps / 0.04 == pytest.approx(80)
         rng = np.random.default_rng(0)
         sampled = [rng.choice(visits, 55, replace=False).max() for _ in range(400)]
         # The largest of the targets, in half of all audits of the quick scale.
@@ -219,5 +219,5 @@ class TestEverybody:
         alone = city.select([0])
         found = for_all("laplace(eps=1)", alone)
         # Nobody can take their place: only their own visits count, rounded up.
-        assert found.worst.eps == pytest.approx(class_ends(alone.visits_per_user())[-1])
+        assert found.worst.pure_eps == pytest.approx(class_ends(alone.visits_per_user())[-1])
         assert found.asked == found.everybody == 1

@@ -238,23 +238,47 @@ class TestTheGame:
 
     def test_numbers(self):
         found = game("laplace(eps=1, unit=user, max_visits=50)")
-        assert (found.eps, found.delta) == (2, 0)
-        assert found.odds_factor == pytest.approx(math.e**2)
+        assert (found.pure_eps, found.delta) == (2, 1e-6)
+        assert found.odds_factor == pytest.approx(math.exp(0.81743), rel=1e-4)
         assert found.auc == pytest.approx(0.55595, abs=1e-5)
         found = game("laplace(eps=0.5)", 12, 3)
         assert (found.eps, found.delta) == (7.5, 0)
         found = game("laplace(eps=0.5, unit=user-day, max_visits=4)", 3, 2)
-        assert found.eps == 2.5
+        assert found.pure_eps == 2.5
         found = game("gaussian(eps=1, unit=user, max_visits=50)")
         assert 1 < found.eps < 2
         assert found.delta == 1e-6
         assert game("laplace(eps=1000)", 10, 10).odds_factor == math.inf
         assert game("laplace(eps=1)", 0, 0).auc == 0.5
 
+    def test_all_noise_is_told_with_one_delta(self):
+        """6 visits a week for 16 weeks: e^19.2 = 2.2e8, where far less is hardly ever exceeded."""
+        weeks = game("laplace(eps=0.1)", 96, 96)
+        assert weeks.curve.eps_at(1e-9) == pytest.approx(8.48, abs=0.005)
+        assert weeks.odds_factor == pytest.approx(923, abs=1)
+        assert weeks.chance_of_more < 1.2e-5
+        normal = game("gaussian(eps=0.1, delta=1e-9)", 96, 96)
+        assert weeks.delta == normal.delta == 1e-6
+        assert (weeks.pure_eps, normal.pure_eps) == (pytest.approx(19.2), math.inf)
+
+    @pytest.mark.parametrize(("n", "pure"), [(0, True), (1, True), (3, True), (40, False)])
+    def test_what_hardly_any_release_stays_below_is_told_without_delta(self, n, pure):
+        found = game("laplace(eps=1)", n, 0)
+        assert (found.eps == found.pure_eps == n) == (found.delta == 0) == pure
+        assert (found.chance_of_more == 0) == pure
+
+    @pytest.mark.parametrize("delta", [1e-12, 1e-9, 1e-6, 1e-3, 0.2])
+    @pytest.mark.parametrize("walk", [Walk(0.1, 0.05, 192), Walk(1, 0, 30), Walk(2, 0.4, 2000)])
+    def test_eps_holds_with_its_delta(self, walk, delta):
+        eps = walk.eps_at(delta)
+        assert walk.delta_at(np.array([eps])) <= delta
+        below = walk.delta_at(np.array([eps * (1 - 1e-6)]))
+        assert below > delta or eps == walk.n * walk.eps
+
     def test_few_visits_spend_less(self):
         text = "laplace(eps=1, unit=user, max_visits=50)"
         less = game(text, visits_of_target=5, visits_of_other=10)
-        assert less.eps == pytest.approx(0.3)
+        assert less.pure_eps == pytest.approx(0.3)
         assert less.auc < game(text, visits_of_target=5).auc < game(text).auc
         assert game(text, visits_of_target=500, visits_of_other=500) == game(text)
 
@@ -373,11 +397,12 @@ def test_the_numbers_of_the_documentation():
         encoding="utf-8"
     )
     rows = re.findall(
-        r"\| `(.+?)` \| (\d+) and (\d+) \| (.+?) \| (e.+?) \| (.+?) \| (.+?) \|", text
+        r"\| `(.+?)` \| (\d+) and (\d+) \| (.+?) \| (e.+?) \| (.+?) \| (.+?) \| (.+?) \|", text
     )
-    assert len(rows) == 8
-    for spec, target, other, eps, factor, auc, tpr in rows:
+    assert len(rows) == 10
+    for spec, target, other, eps, factor, pure, auc, tpr in rows:
         found = game(spec, int(target), int(other))
         assert f"{found.eps:.4g}" == eps
         assert format_factor(found.eps) == factor
+        assert f"{found.pure_eps:.4g}" == pure.replace("none", "inf")
         assert (f"{found.auc:.3f}", f"{float(found.tpr(0.01)):.3f}") == (auc, tpr)

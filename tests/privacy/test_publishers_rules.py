@@ -25,7 +25,7 @@ from whosthere.privacy.release import Release
 from whosthere.privacy.rounding import RandomRound, RoundBySize
 from whosthere.privacy.step import WITHHELD, Span
 from whosthere.privacy.trade_off import Concentrated, NormalShift
-from whosthere.privacy.units import UserDay
+from whosthere.privacy.units import Event, UserDay
 
 CHAINS = [
     "cell-key(d=3, v=2, js=1) | suppress(k=4, shown=mark)",
@@ -337,29 +337,44 @@ class TestDiscreteGaussian:
     def test_the_scale_that_wikimedia_states(self):
         assert DiscreteGaussian(0.015, unit=UserDay(10)).scale == pytest.approx(18.26, abs=0.005)
 
-    def test_a_unit_spends_rho_and_several_units_add_up(self):
-        noise = DiscreteGaussian(0.2, unit=UserDay(4))
-        for units in (1, 2, 5):
-            assert noise.trade_off(4 * units).rho == pytest.approx(0.2 * units)
-
-    def test_the_bound_holds_for_noise_in_several_cells(self):
-        """The exact delta of three cells that differ by one, by all losses together."""
-        noise = DiscreteGaussian(0.3)
-        z = np.arange(-16, 17)
+    @pytest.mark.parametrize(("rho", "n"), [(0.3, 3), (2.0, 1), (0.1, 20), (1.0, 40)])
+    def test_what_noise_in_several_cells_guarantees_is_exact(self, rho, n):
+        """By the losses of all cells together, added up one by one; rounded up, and hardly."""
+        noise, z = DiscreteGaussian(rho), np.arange(-40, 41)
         law = np.exp(noise.log_between(z, z))
-        loss = (2 * z - 1) / (2 * noise.scale**2)
-        shifted = np.exp(noise.log_between(z - 1, z - 1))
-        losses = (loss[:, None, None] + loss[:, None] + loss).ravel()
-        chances = np.einsum("i,j,k->ijk", shifted, shifted, shifted).ravel()
-        assert np.log(shifted[1:] / law[1:]) == pytest.approx(loss[1:])
-        for eps in (0.5, 1.5, 3.0):
-            exact = (chances * np.maximum(-np.expm1(eps - losses), 0)).sum()
-            (bound,) = noise.trade_off(3).delta_at(np.array([eps]))
-            assert exact <= bound < 4 * exact
+        assert np.diff(noise.log_between(z, z)) == pytest.approx(-(2 * z[1:] - 1) * rho)
+        sums = np.array([1.0])
+        for _ in range(n):
+            sums = np.convolve(sums, law)
+        losses = (n + 2 * np.arange(-40 * n, 40 * n + 1)) * rho
+        curve = noise.trade_off(n)
+        for eps in (0.5, 1.5, 3.0, 10.0):
+            exact = (sums * np.maximum(-np.expm1(np.minimum(eps - losses, 0)), 0)).sum()
+            (bound,) = curve.delta_at(np.array([eps]))
+            assert exact - 1e-16 <= bound <= exact + 1e-12
+        tpr, fpr = (np.cumsum(side[::-1]) for side in (sums, np.append(sums[n:], np.zeros(n))))
+        for rate in (1e-6, 1e-4, 0.01, 0.1, 0.9):
+            exact = np.interp(rate, fpr, tpr)
+            assert exact - 1e-14 <= curve.tpr(rate) <= exact + 1e-11
+        for delta in (1e-9, 1e-6, 0.01):
+            assert delta * 0.99 < curve.delta_at(np.array([curve.eps_at(delta)])) <= delta
+
+    @pytest.mark.parametrize(
+        ("rho", "unit", "n", "tpr"),
+        [(0.1, Event(), 20, 0.372), (2.0, Event(), 1, 0.179), (0.05, UserDay(2), 192, 0.780)],
+    )
+    def test_rates_of_the_exact_curve(self, rho, unit, n, tpr):
+        """zCDP alone allows 0.585, 0.585 and 0.995."""
+        assert DiscreteGaussian(rho, unit=unit).trade_off(n).tpr(0.01) == pytest.approx(
+            tpr, abs=5e-4
+        )
+
+    def test_wide_noise_falls_back_to_the_budget(self):
+        assert DiscreteGaussian(1e-13).trade_off(1) == Concentrated(1e-13)
 
     def test_what_is_guaranteed_is_said_in_rho_and_in_eps_and_delta(self):
         said = Mechanism.parse("wikimedia").describe_guarantee()
-        assert "with eps 0.7718 and delta 1e-6 (zero-concentrated with rho 0.015)" in said
+        assert "with eps 0.7147 and delta 1e-6 (zero-concentrated with rho 0.015)" in said
 
     def test_a_budget_of_zcdp_allows_more_than_the_noise_does(self):
         for rho in (0.01, 0.5, 3.0):

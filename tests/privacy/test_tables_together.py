@@ -216,8 +216,8 @@ class TestGuarantees:
         assert self.of(traces, (user, ORDINARY)).worst.eps == pytest.approx(0.6)
         assert self.of(traces, (user, ORDINARY), (user, DAYS)).worst.eps == pytest.approx(1.2)
         both = self.of(traces, (user, ORDINARY), (other, DAYS)).worst
-        assert both.eps == pytest.approx(1.6)
-        assert both.curve == Budget(both.eps, 0.0)
+        assert both.eps == both.pure_eps == pytest.approx(1.6)
+        assert both.auc == Budget(both.eps).auc
 
     def test_need_a_guarantee_of_every_table(self, traces):
         assert self.of(traces, ("laplace(eps=1, unit=event)", ORDINARY), ("raw", DAYS)) is None

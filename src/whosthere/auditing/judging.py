@@ -46,7 +46,7 @@ from whosthere.inference.vocabulary import (
     UTILITY,
     is_judged,
 )
-from whosthere.privacy.guarantees import GuaranteeForAll, guarantee_of_tables
+from whosthere.privacy.guarantees import GuaranteeForAll, guarantee_of_tables, odds_factor
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -241,6 +241,7 @@ def guarantee_findings(by_setting: Mapping[str, GuaranteeForAll]) -> Iterator[Fi
             ("largest_auc", found.worst.auc, everybody),
             ("odds_factor", found.worst.odds_factor, everybody),
             ("chance_of_more", found.worst.chance_of_more, everybody),
+            ("largest_odds_factor", odds_factor(found.worst.pure_eps), everybody),
         ):
             # Somebody with many visits can have odds beyond any number, which JSON cannot hold.
             known = math.isfinite(value)

@@ -182,6 +182,8 @@ def guaranteed(found: Mapping[str, float], who: str | None) -> str:
             f"by more than {HARDLY_ANY:,.0f}, which promises next to nothing. {means}."
         )
     but = f", except with a chance of at most {chance_in_words(more)}" if more else ""
+    if more and (most := found.get("largest_odds_factor", math.inf)) <= HARDLY_ANY:
+        but += f" (and never by more than {rounded_up(most, 1):,.1f})"
     return (
         "Whatever an attacker knows, the release multiplies the odds that a person is in by at "
         f"most {rounded_up(odds, 1):,.1f}, for everybody who may be in it{but}. {means}. At a "

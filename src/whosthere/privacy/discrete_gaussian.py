@@ -8,7 +8,7 @@ Steinke, 2020).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -18,7 +18,7 @@ from scipy.special import log_ndtr
 
 from whosthere.privacy.exact_sampling import Randomness, discrete_normal
 from whosthere.privacy.noise import BUDGETS, PrivateNoise
-from whosthere.privacy.trade_off import Concentrated
+from whosthere.privacy.trade_off import TradeOff, discrete_shift
 from whosthere.privacy.units import Guarantee, Unit, unit_parameter
 from whosthere.specs import CHANCE, POSITIVE, parameter
 
@@ -45,8 +45,6 @@ class DiscreteGaussian(PrivateNoise):
         CHANCE, "chance that is left out where an eps is told of it", default=1e-6
     )
     unit: Unit = unit_parameter()  # noqa: RUF009 - a field
-    # What rho and delta come to.
-    eps: float = field(init=False, compare=False, repr=False)
 
     name: ClassVar[str] = "discrete-gaussian"
     example: ClassVar[str] = "discrete-gaussian(rho=0.5, unit=event)"
@@ -55,9 +53,10 @@ class DiscreteGaussian(PrivateNoise):
     randomness: ClassVar[Randomness] = Randomness.EXACT
     _reach: ClassVar[float] = 8.9
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "eps", Concentrated(self.rho).eps_at(self.delta))
+    @cached_property
+    def eps(self) -> float:  # type: ignore[override]
+        """What rho and delta come to."""
+        return self.trade_off(self.unit.most_visits).eps_at(self.delta)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -77,8 +76,8 @@ class DiscreteGaussian(PrivateNoise):
         square = self.unit.most_visits
         return discrete_normal(shape, square / (2 * Fraction(repr(self.rho))))
 
-    def trade_off(self, differing: int) -> Concentrated:
-        return Concentrated(differing / (2 * self.scale**2))
+    def trade_off(self, differing: int) -> TradeOff:
+        return discrete_shift(self.unit.most_visits / (2 * self.rho), differing)
 
     def log_cdf(self, z: ArrayLike) -> Floats:
         return self.log_sf(-np.asarray(z, np.float64) - 1)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 import numpy as np
@@ -30,7 +30,7 @@ import numpy as np
 from whosthere.data.floor import LEAST_PEOPLE, class_ends
 from whosthere.errors import InputError
 from whosthere.privacy.exact_sampling import Randomness
-from whosthere.privacy.trade_off import Budget, PooledCurve, TradeOff
+from whosthere.privacy.trade_off import Budget, Least, PooledCurve, TradeOff
 from whosthere.specs import format_number
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ REPLACEMENT = "replacement of one person by another, because the group's size is
 ADD_OR_REMOVE = "adding or removing one unit, which leaves the group's size as it is"
 """How data sets differ by a visit or by a person's day."""
 
+STATED_DELTA = 1e-6
+"""The chance that is left out of what is told of a person, whatever the noise."""
 WEAK, HARDLY_ANY = 10.0, 1000.0
 """From these odds factors on, a guarantee is called weak, or hardly any."""
 
@@ -58,13 +60,28 @@ WEAK, HARDLY_ANY = 10.0, 1000.0
 class GameGuarantee:
     """What no attacker can exceed who tells whether one person is in a release.
 
-    `eps` and `delta` hold for the replacement of the person by another. The `curve` of the best
-    test is sharper than what they say.
+    All of it is about the replacement of the person by another, and follows from the `curve` of the
+    best test. An eps is told with a chance `left_out`, the same for all kinds of noise.
     """
 
-    eps: float
-    delta: float
     curve: TradeOff
+    left_out: float = STATED_DELTA
+
+    @property
+    def eps(self) -> float:
+        """The eps that holds together with `delta`."""
+        return self.curve.eps_at(max(self.left_out, self.curve.least_delta))
+
+    @property
+    def delta(self) -> float:
+        """What is left out; 0 where the eps holds without exception."""
+        least = max(self.left_out, self.curve.least_delta)
+        return least if self.eps < self.pure_eps else 0.0
+
+    @property
+    def pure_eps(self) -> float:
+        """The eps that holds without exception, infinite where there is none."""
+        return self.curve.eps_at(0.0)
 
     @property
     def odds_factor(self) -> float:
@@ -131,9 +148,8 @@ def _in_game(
     )
     curve = None if adds_up else mechanism.steps[0].trade_off(sum(counted))
     if curve is None:
-        eps, delta = _of_a_group(given, sum(units for units, _ in people))
-        return GameGuarantee(eps, delta, Budget(eps, delta))
-    return GameGuarantee(curve.eps_at(given.delta), given.delta, curve)
+        curve = Budget(*_of_a_group(given, sum(units for units, _ in people)))
+    return GameGuarantee(curve)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,8 +231,11 @@ def _of_tables(
     ]
     if len(found) == 1:
         return found[0]
-    eps, delta = sum(one.eps for one in found), min(sum(one.delta for one in found), 1.0)
-    return GameGuarantee(eps, delta, Budget(eps, delta))
+    # Each kind of noise leaves out its share, or nothing.
+    shared = [replace(one, left_out=STATED_DELTA / len(found)) for one in found]
+    eps, delta = sum(one.eps for one in shared), sum(one.delta for one in shared)
+    pure = Budget(sum(one.pure_eps for one in found))
+    return GameGuarantee(Least((Budget(eps, min(delta, 1.0)), pure)))
 
 
 def _most_of_others(values: Ints64) -> Ints64:
@@ -351,13 +370,12 @@ def format_factor(eps: float) -> str:
 def _stated(mechanism: Mechanism, given: Guarantee) -> tuple[str, float, float, float]:
     """Return the relation that a mechanism is meant for, its eps and delta, and chance of more."""
     if given.unit.is_person:
-        relation, found = REPLACEMENT, _in_game(mechanism, given, (1, None), (1, None))
-    else:
-        relation = ADD_OR_REMOVE
-        curve = mechanism.steps[0].trade_off(given.unit.most_visits)
-        curve = curve or Budget(given.eps, given.delta)
-        found = GameGuarantee(given.eps, given.delta, curve)
-    return relation, found.eps, found.delta, found.chance_of_more
+        found = _in_game(mechanism, given, (1, None), (1, None))
+        found = replace(found, left_out=given.delta)
+        return REPLACEMENT, found.eps, found.delta, found.chance_of_more
+    curve = mechanism.steps[0].trade_off(given.unit.most_visits) or Budget(given.eps, given.delta)
+    more = curve.chance_of_more(given.eps) if given.delta else 0.0
+    return ADD_OR_REMOVE, given.eps, given.delta, more
 
 
 def _odds_sentence(unit: Unit, eps: float, more: float) -> str:

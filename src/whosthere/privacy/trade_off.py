@@ -21,6 +21,7 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import expit, log_ndtr, ndtr, ndtri
 
+from whosthere.arrays import own
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,6 +42,10 @@ _BETWEEN_LINES, _LINES_A_DEVIATION = 1 / 64, 8
 _LEAST_RATIO, _MOST_RATIO = math.log(1e-9), math.log(1e12)
 # More than rounding errors can take away from a pooled curve: a bound must not be too low.
 _SLACK = 1e-12
+# e to this power is still a number.
+_LARGEST = 700.0
+# Discrete normal numbers, and sums of them, are hardly ever so many deviations away: 1e-17.
+_FAR = 9.0
 # How many smaller eps are tried for a bound of the chance that one is exceeded.
 _TRIED = 4096
 
@@ -60,9 +65,14 @@ class TradeOff(ABC):
             raise InputError("false-positive rates must lie between 0 and 1")
         return np.asarray(self._tpr(rates), np.float64)
 
+    @property
+    def least_delta(self) -> float:
+        """The delta without which no eps holds, if none holds with less."""
+        return 0.0
+
     @abstractmethod
     def eps_at(self, delta: float) -> float:
-        """Return an eps that holds together with a given delta."""
+        """Return an eps that holds together with a given delta, infinite if there is none."""
 
     @abstractmethod
     def delta_at(self, eps: Floats) -> Floats:
@@ -107,6 +117,10 @@ class Budget(TradeOff):
     def auc(self) -> float:
         return float(1 - (1 - self.delta) ** 2 * expit(-self.eps))
 
+    @property
+    def least_delta(self) -> float:
+        return self.delta
+
     def eps_at(self, delta: float) -> float:
         return self.eps if delta >= self.delta else math.inf
 
@@ -125,6 +139,34 @@ class Budget(TradeOff):
         steep = self.delta + np.where(positive, np.exp(exponent), 0.0)
         flat = 1 - math.exp(-self.eps) * (1 - self.delta - rates)
         return np.asarray(np.minimum(np.minimum(steep, flat), 1.0))
+
+
+@dataclass(frozen=True)
+class Least(TradeOff):
+    """What several bounds of the same tests allow together."""
+
+    parts: tuple[TradeOff, ...]
+
+    @property
+    def auc(self) -> float:
+        return min(one.auc for one in self.parts)
+
+    @property
+    def least_delta(self) -> float:
+        return min(one.least_delta for one in self.parts)
+
+    def eps_at(self, delta: float) -> float:
+        return min(one.eps_at(delta) for one in self.parts)
+
+    def delta_at(self, eps: Floats) -> Floats:
+        return np.asarray(np.min([one.delta_at(eps) for one in self.parts], axis=0))
+
+    @property
+    def bends(self) -> Floats:
+        return np.unique(np.concatenate([one.bends for one in self.parts]))
+
+    def _tpr(self, rates: Floats) -> Floats:
+        return np.asarray(np.min([one.tpr(rates) for one in self.parts], axis=0))
 
 
 @dataclass(frozen=True)
@@ -204,8 +246,86 @@ class Concentrated(TradeOff):
 _ORDERS = 1 + np.logspace(-4, 7, 700)
 
 
+class Lattice(TradeOff):
+    """Many independent cells whose log likelihood ratios add up to points of a lattice.
+
+    The sum with the person in has the law of the sum without, the sign exchanged.
+    """
+
+    @property
+    @abstractmethod
+    def _between(self) -> float:
+        """How far points are apart."""
+
+    @property
+    @abstractmethod
+    def _law(self) -> Floats:
+        """Chances of sums with the person in, ascending, as many points below 0 as above."""
+
+    @property
+    @abstractmethod
+    def _whole(self) -> TradeOff:
+        """A bound that is looser, and has no rounding errors."""
+
+    @property
+    @abstractmethod
+    def _slack(self) -> float:
+        """More than rounding errors can take away: a bound must not be too low."""
+
+    @property
+    def auc(self) -> float:
+        law_out = self._law[::-1]
+        area = float(np.dot(self._law, np.cumsum(law_out) - law_out / 2))
+        return min(max(area, 0.5) + self._slack, self._whole.auc)
+
+    def _tpr(self, rates: Floats) -> Floats:
+        fpr, tpr = self._curve
+        return np.minimum(np.interp(rates, fpr, tpr) + self._slack, self._whole.tpr(rates))
+
+    def eps_at(self, delta: float) -> float:
+        sums, with_person, without = self._beyond
+        room = delta - self._slack
+        at_sums = with_person[1:] - np.exp(np.minimum(sums, _LARGEST)) * without[1:]
+        place = int(np.searchsorted(-at_sums, -room))
+        # Where only the largest sum lies beyond, somewhat less would hold and mostly be exceeded.
+        if room <= 0 or place >= sums.size - 1 or sums[place] > _LARGEST:
+            return self._whole.eps_at(delta)
+        left = max((with_person[place] - room) / without[place], 1.0)
+        return min(math.log(left) + _SLACK, self._whole.eps_at(delta))
+
+    def delta_at(self, eps: Floats) -> Floats:
+        sums, with_person, without = self._beyond
+        place = np.searchsorted(sums, eps, side="right")
+        delta = with_person[place] - np.exp(np.minimum(eps, _LARGEST)) * without[place]
+        return np.minimum(np.maximum(delta, 0.0) + self._slack, self._whole.delta_at(eps))
+
+    @property
+    def bends(self) -> Floats:
+        sums, between = self._beyond[0], self._between
+        deviation = math.sqrt(sums.size) / _LINES_A_DEVIATION
+        stride = int(max(_power_of_two(min(deviation, _BETWEEN_LINES / between)), 1))
+        largest = min(sums.size, math.ceil(MOST_EPS / between) + stride)
+        return np.append(0.0, np.minimum(sums[stride - 1 : largest : stride], MOST_EPS))
+
+    @cached_property
+    def _beyond(self) -> tuple[Floats, Floats, Floats]:
+        """All sums above 0, and the chances of each or more with the person and without, then 0."""
+        sums = _sums_above(self._law.size, self._between)
+        law = self._law[self._law.size - sums.size :]
+        with_person, without = (
+            np.append(np.cumsum(one[::-1])[::-1], 0.0) for one in (law, law * np.exp(-sums))
+        )
+        return sums, with_person, without
+
+    @cached_property
+    def _curve(self) -> tuple[Floats, Floats]:
+        laws = self._law, self._law[::-1]
+        fpr, tpr = (np.append(0.0, np.minimum(np.cumsum(law), 1)) for law in laws)
+        return np.append(fpr, 1.0), np.append(tpr, 1.0)
+
+
 @dataclass(frozen=True)
-class Walk(TradeOff):
+class Walk(Lattice):
     """Many cells that each move the log of the likelihood ratio by +eps, 0 or -eps.
 
     The steps are independent. With the person in, a step goes up with a chance of
@@ -220,49 +340,20 @@ class Walk(TradeOff):
     n: int
 
     @property
-    def auc(self) -> float:
-        law_in, law_out = _laws(self.eps, self.still, self.n)
-        area = float(np.dot(law_in, np.cumsum(law_out) - law_out / 2))
-        return min(max(area, 0.5) + self._slack, self._whole.auc)
-
-    def _tpr(self, rates: Floats) -> Floats:
-        fpr, tpr = self._curve
-        return np.minimum(np.interp(rates, fpr, tpr) + self._slack, self._whole.tpr(rates))
-
-    def eps_at(self, delta: float) -> float:  # noqa: ARG002
-        return self._whole.eps
-
-    def delta_at(self, eps: Floats) -> Floats:
-        sums = np.arange(1, self.n + 1) * self.eps
-        beyond = _laws(self.eps, self.still, self.n)[0][self.n + 1 :]
-        with_person, without = (
-            np.append(np.cumsum(law[::-1])[::-1], 0.0) for law in (beyond, beyond * np.exp(-sums))
-        )
-        place = np.searchsorted(sums, eps, side="right")
-        delta = np.maximum(with_person[place] - np.exp(eps) * without[place], 0.0)
-        return np.asarray(np.minimum(delta + self._slack, self._whole.delta_at(eps)))
+    def _between(self) -> float:
+        return self.eps
 
     @property
-    def bends(self) -> Floats:
-        deviation = math.sqrt(self.n) / _LINES_A_DEVIATION
-        stride = int(max(_power_of_two(min(deviation, _BETWEEN_LINES / self.eps)), 1))
-        largest = min(self.n, math.ceil(MOST_EPS / self.eps))
-        return np.asarray(np.minimum(np.arange(0, largest + stride, stride) * self.eps, MOST_EPS))
-
-    @property
-    def _slack(self) -> float:
-        """More than rounding errors can take away: a bound must not be too low."""
-        return 4e-15 * self.n
+    def _law(self) -> Floats:
+        return _law_of_walk(self.eps, self.still, self.n)
 
     @property
     def _whole(self) -> Budget:
         return Budget(self.n * self.eps)
 
-    @cached_property
-    def _curve(self) -> tuple[Floats, Floats]:
-        law_in, law_out = _laws(self.eps, self.still, self.n)
-        rises = [np.append(0.0, np.minimum(np.cumsum(law[::-1]), 1)) for law in (law_out, law_in)]
-        return np.append(rises[0], 1.0), np.append(rises[1], 1.0)
+    @property
+    def _slack(self) -> float:
+        return 4e-15 * self.n
 
 
 def walk(eps: float, still: float, n: int) -> TradeOff:
@@ -271,21 +362,77 @@ def walk(eps: float, still: float, n: int) -> TradeOff:
 
 
 @lru_cache(maxsize=8)
-def _laws(eps: float, still: float, n: int) -> tuple[Floats, Floats]:
-    """Return the laws of the sum of all steps with the person in and out, shape (2 n + 1,).
+def _law_of_walk(eps: float, still: float, n: int) -> Floats:
+    step = np.array([(1 - still) * expit(-eps), still, (1 - still) * expit(eps)])
+    return _balanced(_sum_of(step, n, 2 * n + 1), eps)
+
+
+@dataclass(frozen=True)
+class DiscreteShift(Lattice):
+    """Telling discrete normal noise in n cells from the same noise plus one in each.
+
+    With y the noise in a cell, less one if the person adds it, the log of the likelihood ratio is
+    (2 y + 1) / (2 variance). So all of them together are (n + 2 S) / (2 variance), where S is the
+    sum of n discrete normal numbers.
+    """
+
+    variance: float
+    n: int
+
+    @property
+    def _between(self) -> float:
+        return 1 / self.variance
+
+    @property
+    def _law(self) -> Floats:
+        return _law_of_discrete_shift(self.variance, self.n)
+
+    @property
+    def _whole(self) -> Concentrated:
+        return Concentrated(self.n / (2 * self.variance))
+
+    @property
+    def _slack(self) -> float:
+        return 4e-15 * (self.n + 1)
+
+
+def discrete_shift(variance: float, n: int) -> TradeOff:
+    """Return the curve of discrete normal noise, or of its budget where sums reach too far."""
+    reach = _FAR * math.sqrt(n * variance)
+    near = max(n, reach) <= _MOST_STEPS
+    return DiscreteShift(variance, n) if near else Concentrated(n / (2 * variance))
+
+
+@lru_cache(maxsize=8)
+def _law_of_discrete_shift(variance: float, n: int) -> Floats:
+    one, all_together = (math.ceil(_FAR * math.sqrt(many * variance)) + 1 for many in (1, n))
+    weights = np.exp(-(np.arange(-one, one + 1.0) ** 2) / (2 * variance))
+    sums = _sum_of(weights / weights.sum(), n, 2 * all_together + 1)
+    return _balanced(np.append(np.zeros(n), sums), 1 / variance)
+
+
+def _sum_of(law: Floats, n: int, size: int) -> Floats:
+    """Return the law of a sum of n draws, of values around 0: its middle part of an odd size.
 
     By powers of the characteristic function. Its absolute error is about n times 1e-16.
     """
-    if n == 0:
-        law_in = np.array([1.0])
-    else:
-        size = 2 * n + 1
-        step = np.zeros(next_fast_len(size, real=True))
-        step[:3] = (1 - still) * expit(-eps), still, (1 - still) * expit(eps)
-        law_in = np.maximum(irfft(_power(rfft(step), n), step.size)[:size], 0)
-        law_in /= law_in.sum()
-    law_in.flags.writeable = False
-    return law_in, law_in[::-1]
+    step = np.zeros(next_fast_len(max(size, law.size), real=True))
+    step[: law.size] = law
+    powers = _power(rfft(np.roll(step, -(law.size // 2))), n)
+    found = np.maximum(np.roll(irfft(powers, step.size), size // 2)[:size], 0)
+    return np.asarray(found / found.sum())
+
+
+def _sums_above(size: int, between: float) -> Floats:
+    """Return the points above 0 of a lattice of so many, around 0."""
+    return np.arange(0.5 if size % 2 == 0 else 1.0, size / 2) * between
+
+
+def _balanced(law: Floats, between: float) -> Floats:
+    """Put chances below 0 right by those above, e^sum times as large, which errors hide less."""
+    sums = _sums_above(law.size, between)
+    law[: sums.size] = (law[law.size - sums.size :] * np.exp(-sums))[::-1]
+    return own(law, np.float64)
 
 
 def _power_of_two(value: float) -> float:
