@@ -13,8 +13,8 @@ import whosthere as wt
 from whosthere import display, progress
 from whosthere.adversary.attacks import ATTACKS
 from whosthere.adversary.attacks.trained import sampler_over
-from whosthere.adversary.classifiers import CLASSIFIERS
 from whosthere.adversary.knowledge import KNOWLEDGE
+from whosthere.adversary.models import CLASSIFIERS
 from whosthere.adversary.synthetic import Exponential, UnicityModel
 from whosthere.attacks import (
     Attack,

@@ -21,8 +21,8 @@ import whosthere as wt
 from whosthere import specs
 from whosthere._former import former_names
 from whosthere.adversary.attacks import ATTACKS
-from whosthere.adversary.classifiers import CLASSIFIERS
 from whosthere.adversary.knowledge import KNOWLEDGE
+from whosthere.adversary.models import CLASSIFIERS
 from whosthere.privacy.mechanism import STEPS
 from whosthere.privacy.units import UNITS
 

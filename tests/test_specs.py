@@ -21,14 +21,8 @@ from whosthere.adversary.attacks import (
     LogLikelihood,
     ZeroKnowledge,
 )
-from whosthere.adversary.classifiers import (
-    CLASSIFIERS,
-    L1,
-    Forest,
-    L1Paper,
-    Mlp,
-    classifier,
-)
+from whosthere.adversary.classifiers import L1
+from whosthere.adversary.models import CLASSIFIERS, Forest, L1Paper, Mlp, classifier
 from whosthere.errors import SpecError
 
 positive = st.floats(1e-300, 1e300)

@@ -30,8 +30,9 @@ from whosthere.adversary.attacks.base import View
 from whosthere.adversary.attacks.knock_knock import proxy_trace
 from whosthere.adversary.attacks.trained import Tuning, sampler_over
 from whosthere.adversary.attacks.zero_knowledge import OnEachRelease
-from whosthere.adversary.classifiers import L1, Forest
+from whosthere.adversary.classifiers import L1
 from whosthere.adversary.knowledge import KnownRegions, KnownVisits
+from whosthere.adversary.models import Forest
 from whosthere.data.cities import simulate
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces

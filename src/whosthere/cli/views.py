@@ -304,8 +304,8 @@ def attacks(*, json: bool = False) -> None:
     """
     from whosthere.adversary.attacks import ATTACKS
     from whosthere.adversary.attacks.base import WORDS
-    from whosthere.adversary.classifiers import CLASSIFIERS
     from whosthere.adversary.knowledge import KNOWLEDGE
+    from whosthere.adversary.models import CLASSIFIERS
 
     def listed_attack(name: str, kind: Kind) -> dict[str, Any]:
         needs = [WORDS[part] for part in sorted(kind.make().uses)]

@@ -11,8 +11,15 @@ from .fitted_rates import (
     relative_deviations as relative_deviations,
     standardised_residuals as standardised_residuals,
 )
-from .groups import LINE as LINE, publish_groups as publish_groups
-from .l1_logistic import minimise as minimise
+from .groups import (
+    LINE as LINE,
+    Noise as Noise,
+    count_groups as count_groups,
+    drop_small as drop_small,
+    publish_at as publish_at,
+    publish_counts as publish_counts,
+)
+from .l1 import minimise as minimise
 from .lines import (
     Scales as Scales,
     log_ratios_at_nodes as log_ratios_at_nodes,
@@ -37,7 +44,6 @@ from .rows import (
     take_marked as take_marked,
     take_rows as take_rows,
 )
-from .stages import Stages as Stages
 from .sums import law_of_sum as law_of_sum
 from .sums import thinned as thinned
 from .threads import in_parts as in_parts, one_thread as one_thread

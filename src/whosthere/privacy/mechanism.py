@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from whosthere.data.traces import Group, Traces
-    from whosthere.kernels.stages import Stages
-    from whosthere.privacy.step import Alphabet
+    from whosthere.privacy.step import Alphabet, Tabulated
     from whosthere.privacy.units import Guarantee, Unit
 
 Noise: TypeAlias = "tuple[Draw, ...]"
@@ -276,17 +275,17 @@ class Mechanism:
         """Return what is published for true counts in 0..m of a group of m people."""
         return self.publish(counts, self.draw(np.shape(counts), rng), m)
 
-    def tabulated(self, m: int) -> Stages | None:
-        """Return the mechanism as tables for compiled code; None where a step has none.
+    def tabulated(self, m: int) -> Tabulated | None:
+        """Return the mechanism as one table, whose results are symbols of the `alphabet`.
 
-        The noise has the same law as that of `draw`, and is drawn from other random numbers.
+        None where a step has none, or where something is done to counts before noise is added.
         """
         return tabulate(self.steps, m)
 
     def expected(self, m: int, *, withheld: float = 0.0) -> NDArray[np.float64] | None:
         """Return the mean published count for each true count in 0..m, shape (m + 1,).
 
-        Withheld counts are taken for the given number. None where `tabulated` gives none.
+        Withheld counts are taken for the given number. None where a step has no table.
         """
         return expected(self.steps, m, withheld)
 

@@ -11,31 +11,32 @@ A whole mechanism can also be put into tables, by which compiled code publishes 
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from whosthere import kernels
-from whosthere.privacy.step import NO_DRAW, WITHHELD, Alphabet, Counts, Ends, Floats, Span, Step
+from whosthere.privacy.step import (
+    NO_DRAW,
+    WITHHELD,
+    Alphabet,
+    Counts,
+    Ends,
+    Floats,
+    Span,
+    Step,
+    Tabulated,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from whosthere.kernels.stages import Stages
-
 
 Placed: TypeAlias = tuple[Step, Span]
 """A step, and the range of the counts that it is given."""
 # How many numbers a sum over the results of a step may hold in memory at a time.
 _BLOCK = 2**18
-# The guide of a law has so many entries for each of its values that few of them leave a choice,
-# and never more bits than the compiled code looks at first.
-_ENTRIES_PER_VALUE = 32
-_FEWEST_BITS, _MOST_BITS = 10, 16
-_ALL = 2.0**64
-_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def placed(steps: Sequence[Step], m: int) -> tuple[list[Placed], Span]:
@@ -153,10 +154,14 @@ def _log_probability(steps: Sequence[Placed], values: Counts, lo: Ends, hi: Ends
     return total
 
 
-def tabulate(steps: Sequence[Step], m: int) -> Stages | None:
-    """Return steps as stages that publish symbols; see `Mechanism.tabulated`."""
+def tabulate(steps: Sequence[Step], m: int) -> Tabulated | None:
+    """Return steps as one table that publishes symbols; see `Mechanism.tabulated`."""
     stages = _stages(steps, m)
-    return None if stages is None else _packed(stages)
+    if stages is None or len(stages) > 1:
+        return None
+    if not stages:
+        return Tabulated(0, np.ones(1), np.arange(m + 1, dtype=np.int32))
+    return Tabulated(stages[0].lowest, stages[0].chances, stages[0].results)
 
 
 def expected(steps: Sequence[Step], m: int, withheld: float) -> NDArray[np.float64] | None:
@@ -215,55 +220,3 @@ def _stages(steps: Sequence[Step], m: int) -> list[_Stage] | None:
         symbols = alphabet_of(steps, m).symbols(stages[-1].results)
         stages[-1] = stages[-1]._replace(results=symbols)
     return stages
-
-
-def _packed(stages: Sequence[_Stage]) -> Stages:
-    """Put the tables of all stages into one array each."""
-    limits = [_limits(stage.chances) for stage in stages]
-    guides = [_guide(limit) for limit in limits]
-    results = [stage.results for stage in stages]
-    guide, guide_start = _joined(guides, np.int32)
-    return kernels.Stages(
-        len(stages),
-        np.array([stage.is_random for stage in stages], dtype=np.bool_),
-        np.array([stage.lowest for stage in stages], dtype=np.int64),
-        guide,
-        np.array([guide.size.bit_length() - 1 for guide in guides], dtype=np.int64),
-        guide_start,
-        *_joined(limits, np.uint64),
-        *_joined(results, np.int32),
-        np.array([(np.diff(r, prepend=-1) != 1).any() for r in results], dtype=np.bool_),
-    )
-
-
-def _limits(chances: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Return the chances of each value or a lower one, times 2^64, for all values but the last.
-
-    Either half is summed from its own end, where chances are smallest, so that both tails are
-    exact to the last of the 64 bits.
-    """
-    below, above = np.cumsum(chances)[:-1], np.cumsum(chances[::-1])[-2::-1]
-    low = np.minimum(below, 0.5) * _ALL
-    # 2^64 less something, in whole numbers; at least one of 2^64 is left for what comes after.
-    high = ~np.maximum(np.minimum(above, 0.5) * _ALL - 1, 0).astype(np.uint64)
-    return np.where(below < 0.5, low.astype(np.uint64), high)
-
-
-def _guide(limits: NDArray[np.uint64]) -> NDArray[np.int32]:
-    """Return which value the first random bits decide for, or -1 less the first that they may."""
-    wanted = int(_ENTRIES_PER_VALUE * (limits.size + 1)).bit_length()
-    bits = min(max(wanted, _FEWEST_BITS), _MOST_BITS)
-    # Entry i holds all 64-bit numbers from i * 2^(64 - bits) up to the next entry's.
-    slot = (limits >> np.uint64(64 - bits)).astype(np.int64)
-    starts_slot = (limits << np.uint64(bits)) == 0
-    passed = np.cumsum(np.bincount(slot, minlength=2**bits))
-    inside = np.bincount(slot[~starts_slot], minlength=2**bits)
-    return np.where(inside > 0, -1 - (passed - inside), passed).astype(np.int32)
-
-
-def _joined(
-    arrays: Sequence[NDArray[_Scalar]], dtype: type[_Scalar]
-) -> tuple[NDArray[_Scalar], NDArray[np.int64]]:
-    """Return arrays as one, and where each of them begins and the last one ends."""
-    starts = np.cumsum([0, *(array.size for array in arrays)], dtype=np.int64)
-    return np.concatenate([np.empty(0, dtype), *arrays]), starts
