@@ -24,7 +24,7 @@ from whosthere.inference.finding import Finding as Finding
 from whosthere.paper.claims import Judgement as Judgement, Status as Status
 from whosthere.paper.description import Description as Description
 from whosthere.paper.outcome import StudyResult as StudyResult
-from whosthere.privacy.exact_sampling import Randomness as Randomness
+from whosthere.privacy.exact_noise import Randomness as Randomness
 from whosthere.privacy.guarantees import (
     GameGuarantee as GameGuarantee,
     GuaranteeLedger as GuaranteeLedger,

@@ -14,7 +14,7 @@ TEMPLATES = [
     "laplace(eps=?, unit=event)",
     "raw | GAUSSIAN(eps = ?)",
     "laplace(eps=?, unit=user-day, max_visits=10) | suppress(k=1)",
-    "laplace(eps=1) | opensafely | suppress(k=?) | random-round(to=3)",
+    "laplace(eps=1) | opensafely | suppress(k=?) | round(to=3)",
 ]
 
 

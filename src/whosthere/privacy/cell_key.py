@@ -25,7 +25,7 @@ from scipy.special import softmax
 
 from whosthere.arrays import own
 from whosthere.errors import FileError, SpecError
-from whosthere.privacy.exact_sampling import fair_words
+from whosthere.privacy.exact_noise import fair_words
 from whosthere.privacy.shapes import ChanceTable, Choices
 from whosthere.privacy.step import Span
 from whosthere.specs import POSITIVE, Spelled, at_least, parameter

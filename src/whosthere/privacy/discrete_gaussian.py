@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from scipy.special import log_ndtr
 
-from whosthere.privacy.exact_sampling import Randomness, discrete_normal
+from whosthere.privacy.exact_noise import Randomness, discrete_normal
 from whosthere.privacy.noise import BUDGETS, PrivateNoise
 from whosthere.privacy.trade_off import TradeOff, discrete_shift
 from whosthere.privacy.units import Guarantee, Unit, unit_parameter
@@ -73,8 +73,8 @@ class DiscreteGaussian(PrivateNoise):
         return np.asarray(place + self.window[0], np.int32)
 
     def draw_securely(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
-        square = self.unit.most_visits
-        return discrete_normal(shape, square / (2 * Fraction(repr(self.rho))))
+        variance = self.unit.most_visits / (2 * Fraction(repr(self.rho)))
+        return discrete_normal(math.prod(shape), variance).reshape(shape)
 
     def trade_off(self, differing: int) -> TradeOff:
         return discrete_shift(self.unit.most_visits / (2 * self.rho), differing)

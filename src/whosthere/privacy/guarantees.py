@@ -29,7 +29,7 @@ import numpy as np
 
 from whosthere.data.floor import LEAST_PEOPLE, class_ends
 from whosthere.errors import InputError
-from whosthere.privacy.exact_sampling import Randomness
+from whosthere.privacy.exact_noise import Randomness
 from whosthere.privacy.trade_off import Budget, Least, PooledCurve, TradeOff
 from whosthere.specs import format_number
 

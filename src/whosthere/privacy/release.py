@@ -223,7 +223,8 @@ class Release:
         if not self.ledger.states_guarantee:
             return (
                 f"The noise comes from {self.ledger.randomness.value}, which was not made to "
-                "withstand an attacker. So nothing is guaranteed."
+                "withstand an attacker (that of discrete-gaussian, discrete-laplace and laplace "
+                "was). So nothing is guaranteed."
             )
         return stated
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from whosthere.errors import SpecError
-from whosthere.privacy.shapes import ChanceTable, Choices, Map, sent_into
+from whosthere.privacy.shapes import ChanceTable, Choices, Map
 from whosthere.privacy.step import (
     Correction,
     Counts,
-    Ends,
     Floats,
-    Pulled,
     Span,
     Step,
     Tabulated,
@@ -33,14 +30,10 @@ from whosthere.specs import (
     parameter,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
 BASES = (2, 3, 5, 10, 15, 20, 30, 50, 100)
 """Numbers that a search tries to round to, from the weakest protection to the strongest."""
 _THRESHOLDS = (*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 75, 100)
-# With more ways to round than this, it is quicker to sum over the noise of an earlier step.
+# With more ways to round than this, no table is made.
 _MOST_WAYS = 1000
 
 CHANCES = Text(
@@ -209,21 +202,6 @@ class RandomRound(_ToMultiples, ChanceTable):
         up = remainder / self.to if self.up is None else np.array((0.0, *self.up))[remainder]
         results = np.stack([np.maximum(below, within.lowest), above], axis=-1)
         return Choices(results.astype(np.int32, copy=False), np.stack([1 - up, up], axis=-1))
-
-    def pull_back(self, lo: Ends, hi: Ends, within: Span) -> Iterator[Pulled] | None:
-        if self.to > _MOST_WAYS:
-            return None
-        sums = within._replace(highest=within.highest + self.to - 1)
-        first, last = sent_into(lambda values: self._rounded_down(values, within), lo, hi, sums)
-        return (
-            Pulled(
-                math.log(chance),
-                np.maximum(first - added, within.lowest),
-                np.minimum(last - added, within.highest),
-            )
-            for added, chance in enumerate(self._chances_of_added.tolist())
-            if chance > 0
-        )
 
     def tabulated(self, within: Span) -> Tabulated | None:
         if self.to > _MOST_WAYS:
