@@ -235,7 +235,7 @@ class TestTurnover:
         spec = "laplace(eps=1, unit=user, max_visits=3)"
         plan = plan_of(traces, mechanisms=spec, turnover=0.3, weeks=3, releases=2)
         coarser = [
-            replace(one, setting=one.setting.over(Layout(epochs=5))) for one in plan.contests
+            replace(one, setting=one.setting.over(Layout(epochs=4))) for one in plan.contests
         ]
         for one in (plan, replace(plan, contests=tuple(coarser))):
             scores = score_task(Population.of(traces), one, one.tasks[0]).targets

@@ -297,6 +297,18 @@ def test_days(tmp_path):
     assert found.epochs.start == datetime(2021, 6, 1, tzinfo=ZoneInfo("America/Bogota"))
 
 
+@pytest.mark.parametrize(("first", "step"), [("03-30", 1), ("10-26", 1), ("10-21", 7)])
+def test_days_on_which_the_clocks_change(tmp_path, first, step):
+    days = [date.fromisoformat(f"2024-{first}") + timedelta(days=step * i) for i in range(4)]
+    text = HEADER + "".join(f"a,{day},{n}\n" for n, day in enumerate(days))
+    found = read_text(tmp_path, text, timezone="Europe/Rome")
+    assert found.counts.tolist() == [[0, 1, 2, 3]]
+    assert [start.date() for start in found.epochs.local_starts] == days
+    noon = HEADER + "".join(f"a,{day}T12:00,1\n" for day in days)
+    with pytest.raises(RecordsError, match=r"steps of .* from midnight in Europe/Rome.*`timezone`"):
+        read_text(tmp_path, noon, timezone="Europe/Rome")
+
+
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -49,14 +49,14 @@ _FAR, _FEW = 10.0, 20
 class Nesting:
     """How the cells of a table make up those of a coarser one.
 
-    `region` is the coarser region of each region, shape (n_regions,), and `joined` how many epochs
-    become one; `n_epochs` are those of the two tables. Their counts may not add up if somebody in
-    several of the cells is one person of the coarser one.
+    `region` is the coarser region of each region, shape (n_regions,), and `epoch` the longer epoch
+    of each epoch, of which there are `n_coarse`. Their counts may not add up if somebody in several
+    of the cells is one person of the coarser one.
     """
 
     region: Ints64
-    joined: int
-    n_epochs: tuple[int, int]
+    epoch: Ints64
+    n_coarse: int
     adds_up: bool
 
     @classmethod
@@ -66,9 +66,9 @@ class Nesting:
         adds_up = same or (_adds_up(fine) and coarse.layout.counts == "visits")
         distinct = coarse.layout.counts == "people" and coarse.facts.most_added == 1
         of, into = fine.facts.epochs, coarse.facts.epochs
-        joined, rest = divmod(into.length, of.length)
-        covered = of.start == into.start and not rest and -(-of.n // joined) == into.n
-        if not (same or covered) or not (adds_up or distinct):
+        epoch = of.places_in(into)
+        covered = of.covered_by(into.length) == into and (epoch >= 0).all()
+        if not covered or not (adds_up or distinct):
             return None
         n_finest = len(fine.layout.regions or coarse.layout.regions or fine.facts.regions.ids)
         finest = np.arange(n_finest)
@@ -80,19 +80,19 @@ class Nesting:
         region[own] = others
         if not (region[own] == others).all():
             return None
-        return cls(region, joined, (of.n, into.n), adds_up)
+        return cls(region, epoch.astype(np.int64), into.n, adds_up)
 
     def parent(self, cells: Ints64) -> Ints64:
         """Return the coarser cell that each cell lies in."""
-        region, epoch = region_and_epoch(cells, self.n_epochs[0])
-        return np.asarray(cell_at(self.region[region], epoch // self.joined, self.n_epochs[1]))
+        region, epoch = region_and_epoch(cells, self.epoch.size)
+        return cell_at(self.region[region], self.epoch[epoch], self.n_coarse)
 
     def parts(self, cell: int) -> Ints64:
         """Return the cells that make up a coarser one."""
-        region, epoch = divmod(cell, self.n_epochs[1])
-        epochs = np.arange(epoch * self.joined, min((epoch + 1) * self.joined, self.n_epochs[0]))
+        region, epoch = divmod(cell, self.n_coarse)
+        epochs = np.flatnonzero(self.epoch == epoch)
         regions = np.flatnonzero(self.region == region)
-        return np.asarray(cell_at(regions[:, None], epochs, self.n_epochs[0]).reshape(-1))
+        return np.asarray(cell_at(regions[:, None], epochs, self.epoch.size).reshape(-1))
 
 
 def _adds_up(view: View) -> bool:

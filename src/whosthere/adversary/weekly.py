@@ -104,7 +104,7 @@ def fit_weekly(
     symbols: Ints32, log_rates: Floats, tables: CountTables, epochs: Epochs
 ) -> tuple[Alike, ...]:
     """Fit factors by the hour of the week; none where less than two weeks are published."""
-    if epochs.n * epochs.length < _FEWEST_WEEKS * _WEEK or epochs.length >= _WEEK:
+    if epochs.n_whole(_WEEK) < _FEWEST_WEEKS or epochs.length >= _WEEK:
         return ()
     starts = epochs.local_starts
     weekday = np.array([start.weekday() for start in starts])

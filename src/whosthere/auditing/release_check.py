@@ -372,7 +372,7 @@ def _left(base: Counted, releases: Sequence[Release], layout: Layout) -> Mapping
     if len(base.tables) > 1:
         return {}
     [people], [release] = base.everybody, releases
-    published = layout.spread(release.people, people.epochs.n)
+    published = layout.spread(release.people, people.epochs)
     kept = utility(published, people.counts(base.rows))
     found = {
         "pattern_correlation": kept.pattern_correlation or 0.0,
@@ -413,8 +413,8 @@ def coarser_ones(counted: Counted, releases: Sequence[Release]) -> Iterator[Coar
         layouts[f"epochs={format_length(times * people.epochs.length)}"] = Layout(epochs=times)
     for words, layout in layouts.items():
         made = TableScheme(table.mechanism, replace(layout, counts=table.layout.counts))
-        laid = made.layout(people)
         with suppress(InputError):
+            laid = made.layout(people)
             made.check(people.epochs, laid.most_added)
             larger = Counted((made,), (laid,), counted.rows)
             yield Coarser(f"{table}, {words}, m={m}", larger, made.layout)

@@ -271,7 +271,7 @@ class Traces(Shown):
         return self.marked(rank[place] < max_regions)
 
     def present(
-        self, first: NDArray[np.int64], until: NDArray[np.int64], period: NDArray[np.int64]
+        self, first: NDArray[np.int64], until: NDArray[np.int64], period: NDArray[np.integer]
     ) -> Traces:
         """Keep the visits of each user from the period `first` on, before the period `until`.
 
@@ -402,6 +402,8 @@ class Traces(Shown):
             added = np.ones(1) if traces.weights is None else traces.weights
             if added.size and not 1 <= added.min() <= added.max() <= most_added:
                 raise ValueError("a weight that no visit can have")
+        except FileError as error:
+            raise FileError(error.problem, where=path, fix=error.fix) from error
         except _DAMAGES as error:
             raise FileError("is a damaged traces file", where=path, fix="Make it again") from error
         if traces.n_visits and not 0 <= traces.cells.min() <= traces.cells.max() < traces.n_cells:

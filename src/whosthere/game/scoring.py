@@ -226,7 +226,7 @@ def _left_to_publish(
     truth = table.truth
     if layout != ORDINARY:
         covered = population.under(layout.in_finest_cells).tested
-        published = layout.spread(table.release.people, covered.epochs.n)
+        published = layout.spread(table.release.people, covered.epochs)
         covered = covered if table.stays is None else table.stays.within(covered)
         truth = covered.counts(table.group.rows)
     found = utility(published, truth)

@@ -314,6 +314,8 @@ class Release:
             accepted = head.get("audit")
             audited = None if accepted is None else Audited.from_json(accepted)
             return cls.from_frame(table, facts, ledger, audited)
+        except FileError as error:
+            raise FileError(error.problem, where=path, fix=error.fix) from error
         except _DAMAGES as error:
             unfit = isinstance(error, KeyError | TypeError | AttributeError)
             reason = "its description does not fit" if unfit else str(error).rstrip(".")

@@ -57,6 +57,7 @@ USUAL_MARKERS = ("*", "NA", "N/A", "n/a", "NaN", "null", "suppressed", "redacted
 _ANY_SIZE, _FEWEST_PEOPLE = 10**8, 1000
 _BELOW = re.compile(r"<\s*(\d+)")
 _A_DAY, _CLOCK_CHANGE = timedelta(days=1), timedelta(hours=1)
+_MICROSECOND = timedelta(microseconds=1)
 _FEWER = re.compile(r"(?:<=|≤)\s*(\d+)")
 
 
@@ -292,18 +293,21 @@ class TableReader:
             if len(times) < 2:
                 raise RecordsError("has a single time", fix="Give the length of an epoch (`epoch`)")
             length = timedelta(microseconds=int(np.diff(times.to_numpy()).min()))
-            beyond = length % _A_DAY
-            if length > _A_DAY / 2 and timedelta() < min(beyond, _A_DAY - beyond) <= _CLOCK_CHANGE:
-                raise RecordsError(
-                    f"its times are {length} apart: the clocks were changed",
-                    fix="Days of 23 or 25 hours cannot be read. Import the other days",
-                )
-        first, last = from_micros(times[0]), from_micros(times[-1])
-        epochs = Epochs(first, length, (last - first) // length + 1, timezone)
-        if ((times - times[0]) % (length // timedelta(microseconds=1)) != 0).any():
+            days = (length + _A_DAY / 2) // _A_DAY * _A_DAY
+            if days and abs(length - days) <= _CLOCK_CHANGE:
+                length = days
+        first, last = from_micros(times[0]), from_micros(times[-1]) + _MICROSECOND
+        epochs = Epochs.between(first, last, length=length, timezone=timezone)
+        if epochs.in_days:
+            on_steps = np.isin(times.to_numpy(), epochs.starts.astype(np.int64))
+        else:
+            on_steps = (times - times[0]).to_numpy() % (length // _MICROSECOND) == 0
+        if not on_steps.all():
+            midnight = f" from midnight in {timezone}" if epochs.in_days else ""
+            zone_fix = ", or the zone in which days begin at midnight (`timezone`)"
             raise RecordsError(
-                f"its times do not fall on steps of {length}",
-                fix="Give the length of an epoch (`epoch`). Days of 23 or 25 hours cannot be read",
+                f"its times do not fall on steps of {length}{midnight}",
+                fix=f"Give the length of an epoch (`epoch`){zone_fix if midnight else ''}",
             )
         return epochs
 
