@@ -271,7 +271,6 @@ class TestVocabulary:
             "odds_factor",
             "chance_of_more",
             "largest_odds_factor",
-            "largest_auc",
             "control_auc",
             "law_control",
             "faults",

@@ -299,12 +299,14 @@ def test_the_same_noise_keeps_the_order_of_groups(mechanism):
 
 
 # Their noise is too wide, or chosen by count; so no table of numbers that are added says it.
-WITHOUT_TABLE = {
-    one for one in MECHANISMS_TO_TEST if "cell-key" in str(one) or "jitter" in str(one)
-} | {Mechanism((Laplace(1e-6),)), Mechanism((Suppress(1), Laplace(1e-6)))}
+TOO_WIDE = [Mechanism((Laplace(1e-6),)), Mechanism((Suppress(1), Laplace(1e-6)))]
+WITHOUT_TABLE = [
+    *TOO_WIDE,
+    *(one for one in MECHANISMS_TO_TEST if "cell-key" in str(one) or "jitter" in str(one)),
+]
 
 
-@pytest.mark.parametrize("mechanism", [*MECHANISMS_TO_TEST, *WITHOUT_TABLE], ids=str)
+@pytest.mark.parametrize("mechanism", [*MECHANISMS_TO_TEST, *TOO_WIDE], ids=str)
 def test_tables_and_means_are_those_of_the_law(mechanism):
     table, mean = mechanism.tabulated(M), mechanism.expected(M, withheld=1.5)
     assert (mean is None) == (mechanism in WITHOUT_TABLE)

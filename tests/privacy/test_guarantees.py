@@ -17,16 +17,12 @@ from scipy.stats import norm
 
 from whosthere.errors import InputError
 from whosthere.privacy.exact_noise import Randomness
-from whosthere.privacy.guarantees import (
-    ADD_OR_REMOVE,
-    REPLACEMENT,
-    GuaranteeLedger,
-    format_factor,
-    game_guarantee,
-)
+from whosthere.privacy.guarantees import game_guarantee
+from whosthere.privacy.lattice import walk
+from whosthere.privacy.ledger import ADD_OR_REMOVE, REPLACEMENT, GuaranteeLedger, format_factor
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.noise import Gaussian, Laplace
-from whosthere.privacy.trade_off import Budget, NormalShift, Walk, gaussian_eps, log_delta, walk
+from whosthere.privacy.trade_off import Budget, NormalShift, gaussian_eps, log_delta
 from whosthere.privacy.units import Event, User, UserDay
 
 FPR = np.array([0.0, 1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.9, 1.0])
@@ -104,9 +100,9 @@ class TestCurves:
             Budget(1, 0.05),
             NormalShift(0.7),
             NormalShift(3),
-            Walk(0.3, 0, 7),
-            Walk(1, 0.2, 4),
-            Walk(0.02, 0, 500),
+            walk(0.3, 0, 7),
+            walk(1, 0.2, 4),
+            walk(0.02, 0, 500),
         ],
     )
     def test_the_area_is_that_under_the_curve(self, curve):
@@ -118,27 +114,27 @@ class TestCurves:
         assert tpr[-1] == 1
 
     def test_one_step_of_a_walk_is_a_budget(self):
-        assert Walk(0.8, 0, 1).auc == pytest.approx(Budget(0.8).auc)
-        assert Walk(0.8, 0, 1).tpr(FPR) == pytest.approx(Budget(0.8).tpr(FPR))
-        assert Walk(0.8, 0, 0).auc == 0.5
-        assert Walk(0.8, 0, 0).tpr(FPR) == pytest.approx(FPR)
+        assert walk(0.8, 0, 1).auc == pytest.approx(Budget(0.8).auc)
+        assert walk(0.8, 0, 1).tpr(FPR) == pytest.approx(Budget(0.8).tpr(FPR))
+        assert walk(0.8, 0, 0).auc == 0.5
+        assert walk(0.8, 0, 0).tpr(FPR) == pytest.approx(FPR)
 
     @pytest.mark.parametrize("n", [2, 30, 3000])
     @pytest.mark.parametrize("still", [0.0, 0.3])
     def test_a_walk_never_exceeds_its_budget_and_nears_the_normal_curve(self, n, still):
         eps = 1 / math.sqrt(n)
-        walk = Walk(eps, still, n)
-        assert walk.auc <= Budget(n * eps).auc
-        assert np.all(walk.tpr(FPR) <= Budget(n * eps).tpr(FPR) + 1e-12)
+        curve = walk(eps, still, n)
+        assert curve.auc <= Budget(n * eps).auc
+        assert np.all(curve.tpr(FPR) <= Budget(n * eps).tpr(FPR) + 1e-12)
         # The mean of a step is (1 - still) eps tanh(eps / 2), its variance about (1 - still) eps^2.
         if n == 3000:
             mu = math.sqrt(n * (1 - still)) * 2 * math.tanh(eps / 2)
-            assert walk.auc == pytest.approx(NormalShift(mu).auc, abs=1e-4)
+            assert curve.auc == pytest.approx(NormalShift(mu).auc, abs=1e-4)
 
     def test_long_walks(self):
-        assert Walk(1, 0, 2000).auc == 1
-        assert Walk(1e-3, 0, 1 << 20).auc == pytest.approx(norm.cdf(1.024 / math.sqrt(2)), abs=1e-4)
-        assert walk(1e-7, 0, 1 << 20) == Walk(1e-7, 0, 1 << 20)
+        assert walk(1, 0, 2000).auc == 1
+        assert walk(1e-3, 0, 1 << 20).auc == pytest.approx(norm.cdf(1.024 / math.sqrt(2)), abs=1e-4)
+        assert walk(1e-7, 0, 1 << 20) is walk(1e-7, 0, 1 << 20)
         assert walk(1e-7, 0, (1 << 20) + 1) == Budget(((1 << 20) + 1) * 1e-7)
 
     def test_normal(self):
@@ -268,12 +264,12 @@ class TestTheGame:
         assert (found.chance_of_more == 0) == pure
 
     @pytest.mark.parametrize("delta", [1e-12, 1e-9, 1e-6, 1e-3, 0.2])
-    @pytest.mark.parametrize("walk", [Walk(0.1, 0.05, 192), Walk(1, 0, 30), Walk(2, 0.4, 2000)])
-    def test_eps_holds_with_its_delta(self, walk, delta):
-        eps = walk.eps_at(delta)
-        assert walk.delta_at(np.array([eps])) <= delta
-        below = walk.delta_at(np.array([eps * (1 - 1e-6)]))
-        assert below > delta or eps == walk.n * walk.eps
+    @pytest.mark.parametrize("given", [(0.1, 0.05, 192), (1, 0, 30), (2, 0.4, 2000)])
+    def test_eps_holds_with_its_delta(self, given, delta):
+        curve, whole = walk(*given), given[0] * given[2]
+        eps = curve.eps_at(delta)
+        assert curve.delta_at(np.array([eps])) <= delta
+        assert curve.delta_at(np.array([eps * (1 - 1e-6)])) > delta or eps == whole
 
     def test_few_visits_spend_less(self):
         text = "laplace(eps=1, unit=user, max_visits=50)"

@@ -14,7 +14,7 @@ from whosthere.data.regions import Regions
 from whosthere.data.traces import Group, Traces
 from whosthere.errors import GroupError
 from whosthere.privacy.exact_noise import Randomness
-from whosthere.privacy.guarantees import GuaranteeLedger
+from whosthere.privacy.ledger import GuaranteeLedger
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish, publish_table
 

@@ -150,8 +150,8 @@ class TestCellKey:
     def test_somebody_alone_draws_once(self):
         mechanism, m = Mechanism.parse("cell-key(d=5, v=3, js=2) | suppress(k=3)"), 100
         draws, values = mechanism.law(m).own_draws(), np.arange(8)
-        assert math.fsum(math.exp(one.log_chance) for one in draws) == pytest.approx(1)
-        mixed = sum(math.exp(one.log_chance) * (values == one.published) for one in draws)
+        assert math.fsum(math.exp(chance) for chance, _ in draws) == pytest.approx(1)
+        mixed = sum(math.exp(chance) * (values == value) for chance, value in draws)
         assert mixed == pytest.approx(mechanism.pmf(values, 1, m))
         for text in ("random-round(to=3)", "suppress(k=1, shown=mark) | cell-key(d=5, v=3)"):
             assert Mechanism.parse(text).law(m).own_draws() == []

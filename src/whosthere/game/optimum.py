@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from whosthere.data.traces import Group
     from whosthere.privacy.facts import Facts
-    from whosthere.privacy.law import OwnDraw
     from whosthere.privacy.mechanism import Mechanism
     from whosthere.privacy.publish import Publication, PublishedTable
 
@@ -142,8 +141,8 @@ def _ratios_for(table: PublishedTable, who: Group, *, is_in: bool) -> _ByDraw:
         for added, without in enumerate(others, 1)
     )
     draws = facts.mechanism.law(facts.most_count).own_draws()
-    given = [_given_draw(draw, facts, symbols, others[0], plain) for draw in draws] or [plain]
-    chances = [draw.log_chance for draw in draws] or [0.0]
+    given = [_given_draw(value, facts, symbols, others[0], plain) for _, value in draws] or [plain]
+    chances = [chance for chance, _ in draws] or [0.0]
     return [(chance, np.concatenate([one, *heavier]))
             for chance, one in zip(chances, given, strict=True)]  # fmt: skip
 
@@ -171,24 +170,24 @@ def _ratios_of_releases(tables: Sequence[PublishedTable]) -> Iterator[_ByDraw]:
         for added in range(1, tables[0].group.everybody.heaviest + 1)
     )
     draws = facts.mechanism.law(facts.most_count).own_draws()
-    given = [_given_draw(draw, facts, symbols, others, plain) for draw in draws] or [plain]
+    given = [_given_draw(value, facts, symbols, others, plain) for _, value in draws] or [plain]
     if heavier:
         given = [np.hstack([one, *heavier]) for one in given]
-    chances = [draw.log_chance for draw in draws] or [0.0]
+    chances = [chance for chance, _ in draws] or [0.0]
     return (list(zip(chances, of_release, strict=True)) for of_release in zip(*given, strict=True))
 
 
 def _given_draw(
-    draw: OwnDraw,
+    published: int,
     facts: Facts,
     symbols: NDArray[np.int32],
     others: NDArray[np.int32],
     plain: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return ratios with those of a draw in all cells where none of the others is."""
+    """Return ratios with those of what a draw publishes where none of the others is."""
     alphabet = facts.mechanism.alphabet(facts.most_count)
     values = alphabet.values(np.arange(int(symbols.max(initial=0)) + 1))
-    within = np.where(values == draw.published, 0.0, -np.inf)
+    within = np.where(values == published, 0.0, -np.inf)
     without = facts.mechanism.log_pmf(values, 0, facts.most_count)
     return np.where(others == 0, _less(within, without)[symbols], plain)
 

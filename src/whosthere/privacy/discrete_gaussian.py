@@ -17,13 +17,15 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from whosthere.privacy.exact_noise import Randomness, discrete_normal
+from whosthere.privacy.lattice import discrete_shift
 from whosthere.privacy.noise import BUDGETS, PrivateNoise
-from whosthere.privacy.trade_off import TradeOff, discrete_shift
 from whosthere.privacy.units import Guarantee, Unit, unit_parameter
 from whosthere.specs import CHANCE, POSITIVE, parameter
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from whosthere.privacy.trade_off import TradeOff
 
     Floats = NDArray[np.float64]
 

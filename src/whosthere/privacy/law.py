@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
     from whosthere.arrays import Bools, Floats, Ints32, Ints64
 
 
-class Placed(NamedTuple):
-    """A step, and the range of the counts that it is given."""
-
-    step: Step
-    within: Span
+Placed: TypeAlias = tuple[Step, Span]
+"""A step, and the range of the counts that it is given."""
 
 
 class _Parts(NamedTuple):
@@ -45,13 +42,6 @@ class _Parts(NamedTuple):
     after: Sequence[Placed]
 
 
-class OwnDraw(NamedTuple):
-    """What is published of somebody alone in a cell, and the log of its chance."""
-
-    log_chance: float
-    published: int
-
-
 @dataclass(frozen=True)
 class Law:
     """What steps do to counts from 0 to `most`."""
@@ -64,14 +54,14 @@ class Law:
         """The steps with the ranges of their counts."""
         found, within = [], Span(0, self.most)
         for step in self.steps:
-            found.append(Placed(step, within))
+            found.append((step, within))
             within = step.span(within)
         return tuple(found)
 
     @cached_property
     def alphabet(self) -> Alphabet:
         """What can be published."""
-        *_, last = (Span(0, self.most), *(one.step.span(one.within) for one in self.placed))
+        *_, last = (Span(0, self.most), *(step.span(within) for step, within in self.placed))
         return Alphabet(*last, any(step.withheld is not None for step in self.steps))
 
     @cached_property
@@ -107,12 +97,13 @@ class Law:
 
     def landing(self, counts: Span) -> Span:
         """Return where results of some counts lie, but for less than 1e-18 of the chance."""
-        return reduce(lambda span, one: one.step.lands(span, one.within), self.placed, counts)
+        return reduce(lambda span, one: one[0].lands(span, one[1]), self.placed, counts)
 
-    def own_draws(self) -> list[OwnDraw]:
+    def own_draws(self) -> list[tuple[float, int]]:
         """Return the draws that somebody has once and for all, in all cells where nobody else is.
 
-        There are none where each cell draws for itself.
+        The log of the chance of each, and what is published then. There are none where each cell
+        draws for itself.
         """
         before, chance, within, after = self._parts
         count, held = _through(before, np.array([1], np.int32))
@@ -122,7 +113,7 @@ class Law:
         shown, held = _through(after, results)
         published = np.where(held, WITHHELD, shown).tolist()
         return [
-            OwnDraw(math.log(one), value)
+            (math.log(one), value)
             for one, value in zip(chances.tolist(), published, strict=True)
             if one > 0
         ]

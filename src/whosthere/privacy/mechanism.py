@@ -13,8 +13,8 @@ from whosthere.display import told
 from whosthere.errors import InputError, SpecError
 from whosthere.privacy.cell_key import CellKey, Ptable, TableFile
 from whosthere.privacy.discrete_gaussian import DiscreteGaussian
-from whosthere.privacy.guarantees import describe_guarantee
 from whosthere.privacy.law import Law
+from whosthere.privacy.ledger import describe_guarantee
 from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
 from whosthere.privacy.rounding import Floor, RandomRound, Round, RoundBySize, Suppress
 from whosthere.privacy.scaling import Scale

@@ -18,8 +18,9 @@ from scipy.special import log_ndtr
 
 from whosthere.errors import SpecError
 from whosthere.privacy.exact_noise import Randomness, discrete_laplace, rounded_laplace
+from whosthere.privacy.lattice import walk
 from whosthere.privacy.shapes import AddedNoise
-from whosthere.privacy.trade_off import NormalShift, TradeOff, gaussian_sigma, walk
+from whosthere.privacy.trade_off import NormalShift, TradeOff, gaussian_sigma
 from whosthere.privacy.units import Guarantee, Unit, unit_parameter
 from whosthere.specs import CHANCE, POSITIVE, parameter
 

@@ -28,7 +28,7 @@ from whosthere.data.reading.times import to_utc_micros
 from whosthere.display import facts_table, in_one_line
 from whosthere.errors import FileError, InputError
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.guarantees import GuaranteeLedger
+from whosthere.privacy.ledger import GuaranteeLedger
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.step import WITHHELD
 
