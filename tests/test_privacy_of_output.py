@@ -34,7 +34,7 @@ from whosthere.game.target import TargetRounds
 from whosthere.inference.finding import Finding
 from whosthere.knowledge import Knowledge, KnownRegions, KnownVisits
 from whosthere.mechanisms import Family, Mechanism, Suppress
-from whosthere.privacy.mechanism import PRESETS
+from whosthere.privacy.catalogue import PRESETS
 from whosthere.privacy.publish import Stays
 from whosthere.privacy.scheme import Layout
 from whosthere.search.coarsening import Coarsening

@@ -23,7 +23,7 @@ from whosthere._former import former_names
 from whosthere.adversary.attacks import ATTACKS
 from whosthere.adversary.knowledge import KNOWLEDGE
 from whosthere.adversary.models import CLASSIFIERS
-from whosthere.privacy.mechanism import STEPS
+from whosthere.privacy.catalogue import STEPS
 from whosthere.privacy.units import UNITS
 
 ROOT = Path(__file__).parent.parent

@@ -17,12 +17,12 @@ from scipy import stats
 
 from whosthere.adversary.count_tables import count_tables
 from whosthere.errors import SpecError
+from whosthere.privacy.catalogue import MECHANISMS, PRESETS, STEPS
 from whosthere.privacy.cell_key import CellKey, Ptable
 from whosthere.privacy.discrete_gaussian import DiscreteGaussian
-from whosthere.privacy.mechanism import MECHANISMS, PRESETS, STEPS, Mechanism
+from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
-from whosthere.privacy.rounding import Floor, RandomRound, Round, RoundBySize, Suppress
-from whosthere.privacy.scaling import Scale
+from whosthere.privacy.rounding import Floor, RandomRound, Round, RoundBySize, Scale, Suppress
 from whosthere.privacy.shapes import ChanceTable, Choices, Map
 from whosthere.privacy.step import WITHHELD, Span
 from whosthere.specs import NUMBER, Catalogue, content, parameter

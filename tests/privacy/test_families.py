@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from whosthere.errors import SpecError
-from whosthere.privacy.mechanism import MECHANISMS, Family, Mechanism
+from whosthere.privacy.catalogue import MECHANISMS
+from whosthere.privacy.mechanism import Family, Mechanism
 
 TEMPLATES = [
     "suppress(k=?)",

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from whosthere.display import told
 from whosthere.errors import InputError, SpecError
-from whosthere.privacy.cell_key import CellKey, Ptable, TableFile
-from whosthere.privacy.discrete_gaussian import DiscreteGaussian
+from whosthere.privacy.catalogue import MECHANISMS, RAW, steps_of
+from whosthere.privacy.cell_key import Ptable
+from whosthere.privacy.change_file import TableFile
 from whosthere.privacy.law import Law
 from whosthere.privacy.ledger import describe_guarantee
-from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
-from whosthere.privacy.rounding import Floor, RandomRound, Round, RoundBySize, Suppress
-from whosthere.privacy.scaling import Scale
 from whosthere.privacy.step import NO_DRAW, WITHHELD, Correction, Draw, Span, Step
-from whosthere.specs import MOST_COUNT, OPEN, Catalogue, Kind, content
+from whosthere.specs import MOST_COUNT, OPEN, Kind, content
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import timedelta
 
     from numpy.typing import ArrayLike, NDArray
@@ -34,67 +29,6 @@ if TYPE_CHECKING:
 Noise: TypeAlias = "tuple[Draw, ...]"
 """The random numbers of a mechanism: one array for each of its random steps."""
 _FAMILY = f"laplace(eps={OPEN}, unit=event)"
-
-
-RAW = "raw"
-"""Stands for no step at all, so it changes nothing within a longer mechanism."""
-STEPS: tuple[type[Step], ...] = (
-    Suppress,
-    Floor,
-    Round,
-    RoundBySize,
-    RandomRound,
-    CellKey,
-    Ptable,
-    Scale,
-    Laplace,
-    DiscreteLaplace,
-    Gaussian,
-    DiscreteGaussian,
-)
-"""All kinds of step that specs can name, in the order of lists."""
-
-
-@dataclass(frozen=True)
-class Preset:
-    """A rule that a publisher is known to use: its spec, what it means, and where that is told.
-
-    `assumed` is what the publisher does not say, if anything.
-    """
-
-    spec: str
-    meaning: str
-    publisher: str
-    year: int
-    source: str
-    assumed: str = ""
-
-
-PRESETS: Mapping[str, Preset] = MappingProxyType(
-    {name: Preset(**one) for name, one in told("whosthere.privacy", "presets").items()}
-)
-"""The rules of presets.toml by name."""
-
-
-MECHANISMS = Catalogue(
-    "mechanism",
-    {
-        RAW: Kind(tuple, example=RAW, summary="publish the true counts"),
-        **{
-            kind.name: replace(Kind.of(kind), make=lambda kind=kind, **fields: (kind(**fields),))
-            for kind in STEPS
-        },
-        **{
-            name: Kind(
-                lambda preset=preset: Mechanism.parse(preset.spec).steps,
-                example=name,
-                summary=preset.meaning,
-            )
-            for name, preset in PRESETS.items()
-        },
-    },
-)
-"""Each kind makes a tuple of steps."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +65,7 @@ class Mechanism:
         """
         if isinstance(given, Mechanism):
             return given
-        return cls(tuple(step for steps in MECHANISMS.parse_chain(given) for step in steps))
+        return cls(steps_of(given))
 
     def __str__(self) -> str:
         return " | ".join(map(str, self.steps)) or RAW

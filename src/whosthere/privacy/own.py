@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 import numpy as np
 
 from whosthere.errors import InputError, SpecError, quote
-from whosthere.privacy.mechanism import MECHANISMS, RAW, Mechanism
+from whosthere.privacy.catalogue import MECHANISMS, RAW
+from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.shapes import AtRandom
 
 if TYPE_CHECKING:

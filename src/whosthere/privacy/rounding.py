@@ -1,4 +1,4 @@
-"""Suppression, floors and rounding, as publishers of statistics use them."""
+"""Suppression, floors, rounding and scaling, as publishers of statistics use them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from whosthere.privacy.step import (
 )
 from whosthere.specs import (
     MOST_COUNT,
+    POSITIVE,
     WHOLE,
     OneOf,
     Text,
@@ -281,3 +282,35 @@ class RoundBySize(Map):
     def describe(self) -> str:
         said = ", ".join(f"from {least:,} on to {to:,}" for least, to in self.bands)
         return f"Counts are rounded to multiples that grow with them, {said}."
+
+
+@dataclass(frozen=True)
+class Scale(Map):
+    """Counts are multiplied, and rounded to the nearest whole number, upwards from the middle."""
+
+    by: float = parameter(POSITIVE, "what counts are multiplied by")
+    name: ClassVar[str] = "scale"
+    example: ClassVar[str] = "scale(by=5.13)"
+    summary: ClassVar[str] = "multiply counts, and round to whole numbers"
+
+    def apply(self, values: Counts, within: Span) -> Counts:
+        if within.highest * self.by > MOST_COUNT:
+            raise SpecError(
+                f"{self} takes counts of {within.highest:,} beyond {MOST_COUNT:,}",
+                fix="Scale by less, or count fewer people",
+            )
+        return np.asarray(np.floor(values * self.by + 0.5), np.int32)
+
+    def span(self, within: Span) -> Span:
+        return self.lands(within, within)
+
+    @property
+    def slope(self) -> float:
+        return self.by
+
+    @property
+    def changes_counts(self) -> bool:
+        return self.by != 1
+
+    def describe(self) -> str:
+        return f"Counts are multiplied by {format_number(self.by)} and rounded."

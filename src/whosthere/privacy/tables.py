@@ -31,8 +31,9 @@ from whosthere.data.regions import Regions
 from whosthere.data.traces import check_cell_space
 from whosthere.display import counted
 from whosthere.errors import InputError, RecordsError, quote
+from whosthere.privacy.catalogue import RAW
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.mechanism import RAW, Mechanism
+from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.possible import (
     fitting,
     impossible,
@@ -40,7 +41,8 @@ from whosthere.privacy.possible import (
     said,
     withholds,
 )
-from whosthere.privacy.release import Release, is_release
+from whosthere.privacy.release import Release
+from whosthere.privacy.release_files import is_release
 from whosthere.privacy.step import WITHHELD
 from whosthere.privacy.table_rows import RowReader, Rows, is_empty, left_out
 
