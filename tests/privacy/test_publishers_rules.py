@@ -119,6 +119,11 @@ class TestCellKey:
             CellKey(5, 4, 4)
         assert CellKey(5, 6, 4).changes.chances.min() >= 0
 
+    @pytest.mark.parametrize("js", [5, 6])
+    def test_js_must_be_below_d(self, js):
+        with pytest.raises(SpecError, match="js must be below d"):
+            CellKey(5, 30, js)
+
     def test_the_largest_table_has_mean_0_and_a_variance_within_its_limit(self):
         least, chances, _ = changes = CellKey(100, 2600, 99).changes
         by = np.arange(least, changes.largest + 1)
@@ -225,6 +230,8 @@ class TestTables:
             ("i,v,p\n1,0,nan\n1,1,0.5\n", "no whole numbers"),
             ("i,v,p\n1,0,-0.1\n1,1,1.1\n", "a chance below 0"),
             ("i,v,p\n2000000000,0,1\n", "counts of 0 to 10,000"),
+            ("i,v,p\n-1,0,1\n0,0,1\n1,0,1\n", "counts of 0 to 10,000"),
+            ("i,v,p\n-1,1,0.5\n1,0,0.5\n", "counts of 0 to 10,000"),
             ("i,v,p\n0,0,0.5\n0,1,0.5\n1,0,1\n", "empty cells"),
             ("i,v,p\n2,0,1\n", "add up to 0 for a count of 1"),
             ("", "cannot be read"),
