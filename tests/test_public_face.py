@@ -23,7 +23,7 @@ from whosthere._former import former_names
 from whosthere.adversary.attacks import ATTACKS
 from whosthere.adversary.knowledge import KNOWLEDGE
 from whosthere.adversary.models import CLASSIFIERS
-from whosthere.privacy.mechanism import STEPS
+from whosthere.privacy.catalogue import STEPS
 from whosthere.privacy.units import UNITS
 
 ROOT = Path(__file__).parent.parent
@@ -42,7 +42,8 @@ INNER = {
     *("TrainedAttack.train", "TrainedAttack.learn", "TrainedAttack.learn_from"),
     *("ZeroKnowledge.estimated", "ZeroKnowledge.learn_from"),
     *("Value.read", "Value.write", "OneOf.read", "parameter.kind"),
-    *("Step.pull_back", "Step.split", "Step.tabulated", "Step.trade_off", "Mechanism.tabulated"),
+    *("AtRandom.tabulated", "AddedNoise.tabulated", "RandomRound.tabulated", "Step.trade_off"),
+    *("Mechanism.law", "Mechanism.tabulated"),
     *("Partition.locator", "CellKey.changes", "Ptable.changes"),
 }
 # As for `dataclasses.field`, what they give is of the type of the field.

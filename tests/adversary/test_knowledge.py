@@ -13,8 +13,9 @@ from whosthere.adversary.knowledge import Habits, KnownRegions, KnownVisits
 from whosthere.adversary.targets import read_target
 from whosthere.data.regions import Regions
 from whosthere.errors import InputError
+from whosthere.privacy.catalogue import STEPS
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.mechanism import STEPS, Mechanism
+from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.units import UNITS
 
 TRACES = st.lists(st.integers(0, 500), min_size=1, unique=True)

@@ -12,8 +12,9 @@ from whosthere.adversary.count_tables import count_tables
 from whosthere.adversary.rates import fit_rates
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
+from whosthere.privacy.catalogue import PRESETS
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.mechanism import PRESETS, Mechanism
+from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
 
 M = 5000

@@ -19,7 +19,6 @@ from whosthere.game.rounds import Population
 from whosthere.game.scoring import score_task
 from whosthere.mechanisms import own
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.step import Span
 
 M = 30
@@ -80,12 +79,14 @@ def test_what_asks_for_its_law_is_refused():
     assert MINE.expected(M) is None
 
 
-def test_nothing_is_guaranteed_even_after_noise():
-    noise = Mechanism.parse("laplace(eps=1)")
-    assert noise.guarantee is not None
-    both = Mechanism((*noise.steps, *MINE.steps))
-    assert both.guarantee is None
-    assert "own function does cannot be checked" in both.describe()
+def test_nothing_is_guaranteed():
+    assert MINE.guarantee is None
+    assert "own function does cannot be checked" in MINE.describe()
+
+
+def test_noise_besides_is_refused():
+    with pytest.raises(SpecError, match="both leave something to chance"):
+        own(shift, then="laplace(eps=1)")
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ class TestUnits:
         for times in (1, 2, 3):
             table = TableScheme(mechanism, Layout(times=times, every=DAY))
             people = table.layout(traces)
-            found = guarantee_for_all(table.mechanism, people, people.visits_per_user() > 0)
+            found = guarantee_for_all([(table.mechanism, people)])
             eps.append(found.worst.eps)
         # Out and in: twice the budget of a table, in each table.
         assert eps == pytest.approx([0.2, 0.4, 0.6])

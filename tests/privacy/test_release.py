@@ -14,9 +14,9 @@ from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 from whosthere.errors import FileError, InputError
-from whosthere.privacy.exact_sampling import Randomness
+from whosthere.privacy.exact_noise import Randomness
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.guarantees import GuaranteeLedger
+from whosthere.privacy.ledger import GuaranteeLedger
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish
 from whosthere.privacy.release import Release

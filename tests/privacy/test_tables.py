@@ -305,8 +305,17 @@ def test_days_on_which_the_clocks_change(tmp_path, first, step):
     assert found.counts.tolist() == [[0, 1, 2, 3]]
     assert [start.date() for start in found.epochs.local_starts] == days
     noon = HEADER + "".join(f"a,{day}T12:00,1\n" for day in days)
-    with pytest.raises(RecordsError, match=r"steps of .* from midnight in Europe/Rome.*`timezone`"):
-        read_text(tmp_path, noon, timezone="Europe/Rome")
+    again = read_text(tmp_path, noon, timezone="Europe/Rome")
+    assert (again.epochs, again.counts.sum()) == (found.epochs, 4)
+    (tmp_path / "noon.csv").write_text(noon)
+    [note] = (
+        TableReader(timezone="Europe/Rome")
+        .read(tmp_path / "noon.csv", group_size=9, mechanism=RAW)
+        .notes
+    )
+    assert note.startswith(f"each time is read as its day in Europe/Rome, such as {days[0]} 12:00")
+    with pytest.raises(RecordsError, match="do not fall on steps"):
+        read_text(tmp_path, noon + f"a,{days[0]}T13:00,1\n", timezone="Europe/Rome", epoch="1d")
 
 
 @settings(

@@ -12,7 +12,7 @@ from whosthere.errors import InputError
 from whosthere.game.rounds import Population
 from whosthere.game.target import TargetRounds
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.guarantees import guarantee_for_all, guarantee_of_tables
+from whosthere.privacy.guarantees import guarantee_for_all
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.scheme import ORDINARY, Layout, TableScheme
 from whosthere.privacy.table_words import WrittenTable
@@ -199,15 +199,9 @@ class TestSums:
 
 class TestGuarantees:
     def of(self, traces, *tables):
-        asked = traces.visits_per_user() >= 1
-        made = [(Mechanism.parse(spec), layout(traces)) for spec, layout in tables]
-        return guarantee_of_tables(made, asked)
-
-    def test_of_one_table_are_as_ever(self, traces):
-        spec = "laplace(eps=1, unit=user-day, max_visits=3)"
-        asked = traces.visits_per_user() >= 1
-        alone = guarantee_for_all(Mechanism.parse(spec), traces, asked)
-        assert self.of(traces, (spec, ORDINARY)).worst == alone.worst
+        return guarantee_for_all(
+            [(Mechanism.parse(spec), layout(traces)) for spec, layout in tables]
+        )
 
     def test_add_up(self, traces):
         """Whatever the noise: for a whole person, of each table the same eps."""
@@ -216,8 +210,8 @@ class TestGuarantees:
         assert self.of(traces, (user, ORDINARY)).worst.eps == pytest.approx(0.6)
         assert self.of(traces, (user, ORDINARY), (user, DAYS)).worst.eps == pytest.approx(1.2)
         both = self.of(traces, (user, ORDINARY), (other, DAYS)).worst
-        assert both.eps == pytest.approx(1.6)
-        assert both.curve == Budget(both.eps, 0.0)
+        assert both.eps == both.pure_eps == pytest.approx(1.6)
+        assert both.auc == Budget(both.eps).auc
 
     def test_need_a_guarantee_of_every_table(self, traces):
         assert self.of(traces, ("laplace(eps=1, unit=event)", ORDINARY), ("raw", DAYS)) is None

@@ -232,31 +232,6 @@ def test_every_visit_is_as_likely_to_stay(unit, share):
     assert stats.chi2.sf(statistic, N_EPOCHS - 1) > 1e-4
 
 
-def test_a_mechanism_bounds_for_all_its_noise(traces):
-    spec = "laplace(eps=1, unit=user-day, max_visits=8) | gaussian(eps=1, unit=user, max_visits=20)"
-    bounded = Mechanism.parse(spec).bound(traces, np.random.default_rng(3))
-    assert bounded.visits_per_user().max() == 20
-    assert bounded.visits_per_period(traces.epochs.days).max() <= 8
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "kept"),
-    [
-        ("user-week, max_visits=5", "user-day, max_visits=2", True),
-        ("user-week, max_visits=5", "user-period, days=5, max_visits=2", False),
-        ("user-period, days=6, max_visits=5", "user-period, days=3, max_visits=2", True),
-        ("user-day, max_visits=5", "user-week, max_visits=2", False),
-        ("user, max_visits=5", "user-week, max_visits=2", True),
-        ("event", "user-day, max_visits=2", False),
-        ("user-day, max_visits=2", "event", True),
-    ],
-)
-def test_a_guarantee_needs_later_bounds_within_its_own_units(first, second, kept):
-    """Where a later period lies in two units, a visit in one pushes out visits in the other."""
-    spec = f"laplace(eps=1, unit={first}) | laplace(eps=1, unit={second})"
-    assert (Mechanism.parse(spec).guarantee is not None) is kept
-
-
 @pytest.mark.parametrize("noise", ["laplace", "discrete-laplace", "gaussian", "discrete-gaussian"])
 def test_noise_that_nobody_can_predict_is_as_wide_as_its_unit_needs(noise):
     budget = "rho" if noise == "discrete-gaussian" else "eps"

@@ -209,9 +209,11 @@ def test_three_digits_after_a_mark_are_in_doubt(imported, refused, folder, mark)
     assert release.counts.tolist() == [[3000, 6]]
 
 
-def test_days_of_23_hours_are_no_epochs(refused, folder):
+def test_a_day_of_23_hours_is_a_day(imported, folder):
     (folder / "t.csv").write_text("zone,2024-03-31,2024-04-01\nA,4,6\n")
-    assert "its times are 23:00:00 apart" in refused(*command("t.csv"))
+    release, _ = imported("t.csv")
+    assert release.counts.tolist() == [[4, 6]]
+    assert str(release.epochs) == "2 epochs of 1d from 2024-03-31 00:00 Europe/Rome"
 
 
 def test_columns_of_the_same_hour_are_refused(refused, workbook, folder):

@@ -24,7 +24,6 @@ import numpy as np
 from whosthere import kernels
 from whosthere.adversary.count_tables import moved_down
 from whosthere.data.cells import cell_at, region_and_epoch
-from whosthere.privacy.probability import own_draws
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,8 +102,8 @@ def _adds_up(view: View) -> bool:
 
 def _can_be_joined(view: View) -> bool:
     """Tell whether counts are those of the visits that are known, and cells draw independently."""
-    steps, most = view.facts.mechanism.steps, view.facts.most_count
-    bounded, by_people = view.facts.mechanism.bounds_visits, own_draws(steps, most)
+    mechanism, most = view.facts.mechanism, view.facts.most_count
+    bounded, by_people = mechanism.bounds_visits, mechanism.law(most).own_draws()
     return bool(view.knowledge.certain.size) and not bounded and not by_people
 
 

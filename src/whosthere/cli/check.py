@@ -61,7 +61,7 @@ def check(
     from whosthere.data.traces import Traces
     from whosthere.front import releases as front
     from whosthere.inference.vocabulary import STRONGEST
-    from whosthere.privacy.release import is_release
+    from whosthere.privacy.release_files import is_release
     from whosthere.privacy.tables import TableReader
     from whosthere.reporting.report import check_report, refuse_page, release_check_report
 

@@ -123,7 +123,7 @@ def numbered(out: Path, n: int) -> list[Path]:
 def refuse_release(out: Path, *, force: bool, inputs: Sequence[Path | None]) -> None:
     """Refuse to write a release where one of its files may not be written."""
     from whosthere.data.files import refuse_existing
-    from whosthere.privacy.release import description_path
+    from whosthere.privacy.release_files import description_path
 
     for path in (out, description_path(out)) if out.suffix == ".csv" else (out,):
         refuse_existing(path, force=force, inputs=inputs)
@@ -131,7 +131,7 @@ def refuse_release(out: Path, *, force: bool, inputs: Sequence[Path | None]) -> 
 
 def say_written(out: Path) -> None:
     """Say where a release is, and which file belongs to it."""
-    from whosthere.privacy.release import description_path
+    from whosthere.privacy.release_files import description_path
 
     console.say(f"Written: {out}")
     if out.suffix == ".csv":

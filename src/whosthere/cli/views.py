@@ -14,7 +14,7 @@ from whosthere.errors import InputError, listed
 if TYPE_CHECKING:
     from whosthere.data.reading.source import Source
     from whosthere.data.traces import Traces
-    from whosthere.privacy.mechanism import Preset
+    from whosthere.privacy.catalogue import Preset
     from whosthere.privacy.release import Release
     from whosthere.reporting.sections.comparison import ComparisonPage
     from whosthere.specs import Kind
@@ -104,7 +104,7 @@ def inspect(
     from whosthere.auditing.loading import is_audit, is_finished, load
     from whosthere.cli.screen import show_audit
     from whosthere.data.files import existing, read_metadata
-    from whosthere.privacy.release import is_release
+    from whosthere.privacy.release_files import is_release
 
     existing(file)
     if is_audit(file) and is_finished(file):
@@ -327,7 +327,7 @@ def mechanisms(*, presets: bool = False, json: bool = False) -> None:
 
     Example: `whosthere mechanisms --presets`
     """
-    from whosthere.privacy.mechanism import MECHANISMS, PRESETS
+    from whosthere.privacy.catalogue import MECHANISMS, PRESETS
 
     steps = [_about(*one) for one in MECHANISMS.kinds.items() if one[0] not in PRESETS]
     rules = [

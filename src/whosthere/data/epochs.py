@@ -259,12 +259,11 @@ class Epochs(Shown):
 
     def index_of(self, micros: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return the epoch of each moment (microseconds since 1970 UTC), -1 outside all epochs."""
-        start, end = to_micros(self.start), to_micros(self.end)
         if self.in_days:
             index = np.searchsorted(self._bounds, micros, side="right") - 1
         else:
-            index = (micros - start) // (self.length // _MICROSECOND)
-        return np.where((micros >= start) & (micros < end), index, -1).astype(np.int32)
+            index = (micros - to_micros(self.start)) // (self.length // _MICROSECOND)
+        return np.where((index >= 0) & (index < self.n), index, -1).astype(np.int32)
 
     def to_json(self) -> dict[str, Any]:
         """Describe the epochs in plain values."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere.errors import InputError
-from whosthere.privacy.mechanism import PRESETS, RAW, Mechanism
+from whosthere.privacy.catalogue import PRESETS, RAW
+from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.rounding import BASES
 from whosthere.privacy.step import WITHHELD
 

@@ -15,7 +15,7 @@ from whosthere.display import in_one_line, stacked
 from whosthere.errors import GroupError, InputError
 from whosthere.privacy.cell_key import people_keys
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.guarantees import GuaranteeLedger
+from whosthere.privacy.ledger import GuaranteeLedger
 from whosthere.privacy.release import Release
 from whosthere.privacy.table_words import tables_of
 from whosthere.seeds import generator

@@ -30,8 +30,9 @@ from whosthere.data.reading.times import (
 from whosthere.data.regions import Regions
 from whosthere.data.traces import check_cell_space
 from whosthere.errors import InputError, RecordsError, quote
+from whosthere.privacy.catalogue import RAW
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.mechanism import RAW, Mechanism
+from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.possible import (
     fitting,
     impossible,
@@ -39,7 +40,8 @@ from whosthere.privacy.possible import (
     said,
     withholds,
 )
-from whosthere.privacy.release import Release, is_release
+from whosthere.privacy.release import Release
+from whosthere.privacy.release_files import is_release
 from whosthere.privacy.step import WITHHELD
 from whosthere.privacy.table_doubts import empty_cells, refuse_cumulative, warnings_of
 from whosthere.privacy.table_rows import RowReader, Rows, is_empty, left_out
@@ -166,7 +168,8 @@ class TableReader:
             _check_mechanism(values, mechanism, group_size, cells, source)
             release = Release(values, Facts(regions, epochs, group_size, mechanism))
         n_withheld = 0 if release.withheld is None else int(release.withheld.sum())
-        notes = (*source.notes, *rows.notes, *notes, *empty_cells(cells))
+        notes = (*source.notes, *rows.notes, *notes, *_taken_for_days(cells, epochs))
+        notes = (*notes, *empty_cells(cells))
         n_missing = epochs.n - cells["micros"].n_unique()
         warnings = warnings_of(
             has_totals=rows.has_totals, mechanism=mechanism, n_missing=n_missing, n=epochs.n
@@ -307,16 +310,18 @@ class TableReader:
                 length = days
         first, last = from_micros(times[0]), from_micros(times[-1]) + _MICROSECOND
         epochs = Epochs.between(first, last, length=length, timezone=timezone)
+        moments = times.to_numpy()
         if epochs.in_days:
-            on_steps = np.isin(times.to_numpy(), epochs.starts.astype(np.int64))
+            # One time on each of the days, at whatever hour, stands for the day.
+            epoch, step = epochs.index_of(moments), _A_DAY // _MICROSECOND
+            on_steps = (moments - epochs.starts.astype(np.int64)[epoch] < step).all()
+            on_steps &= np.unique(epoch).size == epoch.size
         else:
-            on_steps = (times - times[0]).to_numpy() % (length // _MICROSECOND) == 0
-        if not on_steps.all():
-            midnight = f" from midnight in {timezone}" if epochs.in_days else ""
-            zone_fix = ", or the zone in which days begin at midnight (`timezone`)"
+            on_steps = ((moments - moments[0]) % (length // _MICROSECOND) == 0).all()
+        if not on_steps:
             raise RecordsError(
-                f"its times do not fall on steps of {length}{midnight}",
-                fix=f"Give the length of an epoch (`epoch`){zone_fix if midnight else ''}",
+                f"its times do not fall on steps of {length}",
+                fix="Give the length of an epoch (`epoch`)",
             )
         return epochs
 
@@ -335,6 +340,17 @@ def _day(given: str | Date | None) -> Date | None:
         return Date.fromisoformat(given) if isinstance(given, str) else given
     except ValueError:
         raise InputError(f"`date` {given!r} is no day", fix="Write it like 2024-05-01") from None
+
+
+def _taken_for_days(cells: pl.DataFrame, epochs: Epochs) -> Iterator[str]:
+    """Say of times that are not midnight that they are read as their days."""
+    times = np.setdiff1d(cells["micros"].to_numpy(), epochs.starts.astype(np.int64))
+    if times.size:
+        local = from_micros(int(times[0])).astimezone(zone(epochs.timezone))
+        yield (
+            f"each time is read as its day in {epochs.timezone}, such as {local:%Y-%m-%d %H:%M}; "
+            "if days begin at midnight elsewhere, say where (`timezone`)"
+        )
 
 
 def _largest_behind(marker: str) -> int:

@@ -67,11 +67,6 @@ class Unit:
         """The same as the root of the sum of squared changes: nobody visits a cell twice."""
         return math.sqrt(self.most_visits)
 
-    def holds_whole(self, other: Unit) -> bool:
-        """Tell whether none of a person's other units lies in two of these."""
-        # What is left over of infinitely many days is no number.
-        return other.days <= self.days and not (other.days and self.days % other.days > 0)
-
     def period(self, epochs: Epochs) -> Ints32 | None:  # noqa: ARG002
         """Return the period of each epoch within which visits are bounded, from 0, if they are.
 
