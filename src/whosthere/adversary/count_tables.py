@@ -36,6 +36,8 @@ _LEAST_RATE, _MOST_RATE = 1e-4, 256.0
 _FAR_ABOVE, _FURTHEST_RATE = 3.0, 2048.0
 _POINTS_PER_E_FOLD = 16
 _LARGEST_RATIO = 40.0
+# Slopes are limited to so many deviations and half a person, from ratios below e^8.
+_MOST_DEVIATIONS, _MOST_RATIO = 6.0, 8.0
 # Published values are put together where the noise is so wide that neighbours hardly differ, or
 # where counts are scaled up so far that most numbers are never published.
 _BINS_PER_SCALE = 64
@@ -89,6 +91,18 @@ class CountTables:
     def of_ratios(self) -> tuple[Floats, Scales]:
         """What kernels look log ratios of symbols up by."""
         return np.ascontiguousarray(self.log_ratio.T), self.scales
+
+    @cached_property
+    def of_slopes(self) -> tuple[Floats, Floats, Scales]:
+        """What kernels look slopes of log chances by the logarithm of a rate up by.
+
+        Shape (n_bins, n_rates), with the information on that logarithm, shape (n_rates,). One
+        symbol alone pulls by no more than some deviations.
+        """
+        information = self.information * self.rates**2
+        most = _MOST_DEVIATIONS * (np.sqrt(information) + 0.5)
+        slopes = self.rates * np.expm1(np.minimum(self.log_ratio.T, _MOST_RATIO))
+        return np.clip(slopes, -most, most), information, self.scales
 
     def of_draws(self) -> list[tuple[float, tuple[Floats, Scales]]]:
         """Return the same for each draw that the target may have, and the log of its chance."""

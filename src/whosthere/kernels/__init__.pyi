@@ -19,6 +19,11 @@ from .lines import (
     scores_of_draws as scores_of_draws,
     sum_log_chances as sum_log_chances,
 )
+from .near import (
+    pulls as pulls,
+    slope_by_weights as slope_by_weights,
+    slopes_by_cell as slopes_by_cell,
+)
 from .panels import compare_rounds as compare_rounds, count_scores as count_scores
 from .rows import (
     count_cells as count_cells,
