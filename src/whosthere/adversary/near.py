@@ -10,23 +10,26 @@ kind say about a common factor of their rates is drawn towards none,
 and the logarithm of a cell's rate moves by a sum of z over the kinds. Each kind weighs as much as
 makes the published counts most likely, through the mechanism, and never less than nothing: fitted
 rates follow each count a little, which its neighbours would otherwise be used to take back.
+
+Trips between two places share a level that rates do not know (see `levels`). Neighbours tell only
+what lies beyond it, or the level would be counted twice.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from scipy.optimize import nnls
 
 from whosthere import kernels
-from whosthere.arrays import Bools, Floats, Floats32, Ints32, Ints64
+from whosthere.adversary.levels import Levels, Lines, some
+from whosthere.data.flows import Pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from whosthere.adversary.rates import Rates, Seen
+    from whosthere.arrays import Bools, Floats, Floats32, Ints32, Ints64
     from whosthere.data.epochs import Epochs
     from whosthere.data.regions import Regions
     from whosthere.kernels.lines import Scales
@@ -35,8 +38,10 @@ if TYPE_CHECKING:
 
 # Before neighbours are seen, a common factor of their rates is about e^0.7 up or down.
 _SPREAD = 0.7
-_RIDGE, _ROUNDS, _STILL, _SURE = 2.0, 6, 0.1, 2.0
-_MOST_MOVED = 2.5
+# No rate moves by more, as a logarithm. Weights are sure from so many errors on.
+_MOST_MOVED, _SURE = 2.5, 2.0
+# Weights are found in so many rounds, or until none moves by more than so much of its error.
+_ROUNDS, _STILL, _RIDGE = 6, 0.1, 2.0
 _CELLS_TO_FIT, _CELLS_FOR_CURVATURE = 2**17, 2**14
 _DAY = timedelta(days=1)
 
@@ -46,20 +51,18 @@ class Kinds(NamedTuple):
 
     bounds: Ints64
     """First column of `near` and the one after the last, and the same of `lags`, by kind."""
-    bounds: Ints64
-    """First column of `near` and the one after the last, and the same of `lags`, by kind."""
     near: Ints32
     """Regions around each, -1 where there is none."""
     lags: Ints64
     """How many epochs later, all kinds one after the other."""
 
     @classmethod
-    def of(cls, regions: Regions, epochs: Epochs) -> Kinds:
+    def of(cls, regions: Regions, epochs: Epochs) -> Self:
         """Return the kinds of neighbours that the cells of a table have."""
         rings = _rings(regions)
-        last = np.cumsum([ring.shape[1] for ring in rings.values()])
-        columns = dict(zip(rings, zip([0, *last], last, strict=False), strict=True))
-        bounds, lags = [], []
+        ends = np.cumsum([0, *(ring.shape[1] for ring in rings.values())])
+        columns = dict(zip(rings, zip(ends, ends[1:], strict=False), strict=True))
+        bounds, lags = [], list[int]()
         for ring, around in _kinds(epochs):
             used = [lag for lag in around if abs(lag) < epochs.n]
             if used and ring in rings:
@@ -80,56 +83,63 @@ class Kinds(NamedTuple):
 def _rings(regions: Regions) -> dict[str, Ints32]:
     """Return regions around each, by how they lie, shapes (n_regions, n_near)."""
     rings = {"itself": np.arange(len(regions), dtype=np.int32)[:, None]}
-    if regions.have_positions:
+    if isinstance(regions, Pairs):
+        grid, begin, end = regions.grid, regions.origins, regions.destinations
+        rings["way back"] = np.where(begin == end, -1, grid[end, begin])[:, None]
+        if regions.places.have_positions:
+            nearest = regions.places.nearest[:, :4]
+            rings["to next to it"] = grid[begin[:, None], nearest[end]]
+            rings["from next to it"] = grid[nearest[begin], end[:, None]]
+    elif regions.have_positions:
         nearest = np.split(regions.nearest, (4, 8), axis=1)
         rings |= dict(zip(("next to it", "near it", "around it"), nearest, strict=True))
     return {name: ring for name, ring in rings.items() if ring.size}
 
 
-def _kinds(epochs: Epochs) -> Iterator[tuple[str, list[int]]]:
-    """Yield where neighbours lie, and the epochs around in which they count."""
-    for around in ((1,), (2,), (3, 4), range(5, 10)):
-        yield "itself", _both(*around)
-    day = _DAY // epochs.length if _DAY % epochs.length == timedelta(0) else 1
-    if day > 1:
-        yield "itself", _both(day)
-        yield "itself", _both(day - 1, day + 1)
-        yield "itself", _both(*(day * n for n in range(2, 8)))
-        yield "next to it", _both(day)
-    for ring in ("next to it", "near it", "around it"):
-        yield ring, [0]
-    yield "next to it", _both(1)
+def _kinds(epochs: Epochs) -> list[tuple[str, list[int]]]:
+    """Return where neighbours lie, and the epochs around in which they count."""
+    kinds = [("itself", _both(*around)) for around in ((1,), (2,), (3, 4), range(5, 10))]
+    beside = ("next to it", "to next to it", "from next to it", "way back")
+    kinds += [(ring, lags) for ring in beside for lags in ([0], _both(1))]
+    kinds += [("near it", [0]), ("around it", [0]), ("way back", _both(*range(2, 10)))]
+    day = _DAY // epochs.length
+    if day > 1 and _DAY % epochs.length == timedelta(0):
+        days = (_both(day), _both(day - 1, day + 1), _both(*(day * n for n in range(2, 8))))
+        kinds += [("itself", lags) for lags in days] + [(ring, _both(day)) for ring in beside]
+    return kinds
 
 
 def _both(*lags: int) -> list[int]:
+    """Return so many epochs later and earlier."""
     return [sign * lag for lag in lags for sign in (1, -1)]
 
 
 def near(seen: Seen, so_far: Rates) -> Rates:
     """Move rates by what is counted around each cell."""
-    symbols, base = seen.symbols, so_far.base
+    symbols, log_rates, tables = seen.symbols, _with_levels(seen, so_far), seen.tables.of_slopes
     kinds = Kinds.of(seen.release.regions, seen.release.epochs)
-    tables = seen.tables.of_slopes
-    slopes = kernels.slopes_by_cell(symbols, base, *tables)
-    n_regions, n_epochs = base.shape
-    size = max(_CELLS_TO_FIT // n_epochs, 1)
-    used = np.linspace(0, n_regions - 1, min(size, n_regions)).astype(np.int64)
-    pulled = kinds.pulls(slopes, used)
-    weights = _likeliest(symbols[used].reshape(-1), base[used].reshape(-1), pulled, tables)
-    if not weights.any():
-        return so_far
-    moved = np.empty(base.shape)
-    moved[used] = _moved(pulled, weights).reshape(-1, n_epochs)
-    rest, kinds = np.setdiff1d(np.arange(n_regions), used), kinds.only(weights > 0)
-    for part in np.array_split(rest, -(-rest.size // size)) if rest.size else ():
-        pulled = kinds.pulls(slopes, part)
-        moved[part] = _moved(pulled, weights[weights > 0]).reshape(-1, n_epochs)
-    return so_far.moved(moved)
+    slopes = kernels.slopes_by_cell(symbols, log_rates, *tables)
+    size = max(_CELLS_TO_FIT // symbols.shape[1], 1)
+    used = some(len(symbols), size)
+    at = symbols[used].reshape(-1), log_rates[used].reshape(-1), kinds.pulls(slopes, used)
+    weights = _likeliest(*at, tables)
+    kept = weights > 0
+    blocks = np.array_split(np.arange(len(symbols)), -(-len(symbols) // size))
+    found = [kinds.only(kept).pulls(slopes, block) @ weights[kept] for block in blocks]
+    moved = np.clip(np.concatenate(found), -_MOST_MOVED, _MOST_MOVED)
+    return so_far.moved(moved.reshape(symbols.shape)) if kept.any() else so_far
 
 
-def _moved(pulled: Floats32, weights: Floats) -> Floats32:
-    """Return what the logarithms of rates move by."""
-    return np.clip(pulled @ weights.astype(np.float32), -_MOST_MOVED, _MOST_MOVED)
+def _with_levels(seen: Seen, so_far: Rates) -> Floats:
+    """Return logarithms of rates by cell, with what is known of the levels of trips."""
+    shape = seen.symbols.shape
+    lines = Lines.of(seen.release.regions, shape)
+    if not lines.are_relative:
+        return so_far.base
+    at = lines.take(seen.symbols, -1), lines.take(so_far.base), seen.tables
+    levels = Levels.of(*at, relative=True)
+    means = (np.exp(levels.log_weight) * levels.nodes).sum(axis=1, keepdims=True)
+    return so_far.base + lines.put(np.broadcast_to(means, lines.cells.shape), shape)
 
 
 def _likeliest(symbols: Ints32, log_rates: Floats, pulled: Floats32, tables: Tables) -> Floats:
@@ -145,10 +155,9 @@ def _likeliest(symbols: Ints32, log_rates: Floats, pulled: Floats32, tables: Tab
                 symbols, log_rates, pulled, weights, _MOST_MOVED, every, *tables
             )
             root = np.linalg.cholesky(curvature[np.ix_(kept, kept)] + _RIDGE * np.eye(kept.size))
-            before = weights[kept]
+            before, errors = weights[kept], 1 / np.linalg.norm(root, axis=1)
             step = np.linalg.solve(root, slope[kept] - _RIDGE * before)
             weights[kept], _ = nnls(root.T, root.T @ before + step)
-            errors = 1 / np.linalg.norm(root, axis=1)
             if (np.abs(weights[kept] - before) < _STILL * errors).all():
                 break
         sure = weights[kept] > _SURE * errors
