@@ -367,10 +367,6 @@ def test_recommend(traces, monkeypatch):
         (lambda t, r: wt.attack(r, everybody=t.between(0, 24)), "other regions or epochs"),
         (lambda t, r: wt.attack(r, attack="knock-knock", everybody=t), "one person after the"),
         (
-            lambda t, r: wt.attack(r, attack="likelihood-ratio-reference", everybody=t),
-            "needs reference traces",
-        ),
-        (
             lambda t, r: wt.attack(r, everybody=t.marked(np.zeros(t.cells.size, bool))),
             "nobody in the traces made a visit",
         ),

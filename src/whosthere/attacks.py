@@ -12,7 +12,6 @@ from whosthere.adversary.attacks import (
     KnockKnockPastGroups as KnockKnockPastGroups,
     LikelihoodAnswer as LikelihoodAnswer,
     LikelihoodRatio as LikelihoodRatio,
-    LikelihoodRatioReference as LikelihoodRatioReference,
     LocMia as LocMia,
     LogLikelihood as LogLikelihood,
     NotApplicableError as NotApplicableError,

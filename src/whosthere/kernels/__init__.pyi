@@ -16,6 +16,7 @@ from .l1_logistic import minimise as minimise
 from .lines import (
     Scales as Scales,
     log_ratios_at_nodes as log_ratios_at_nodes,
+    means_without_each as means_without_each,
     scores_of_draws as scores_of_draws,
     sum_log_chances as sum_log_chances,
 )

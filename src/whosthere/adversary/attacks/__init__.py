@@ -22,7 +22,6 @@ from whosthere.adversary.attacks.knock_knock import (
 from whosthere.adversary.attacks.likelihood_ratio import (
     LikelihoodAnswer as LikelihoodAnswer,
     LikelihoodRatio as LikelihoodRatio,
-    LikelihoodRatioReference as LikelihoodRatioReference,
 )
 from whosthere.adversary.attacks.log_likelihood import LogLikelihood as LogLikelihood
 from whosthere.adversary.attacks.trained import TrainedAttack as TrainedAttack
@@ -35,7 +34,6 @@ ATTACKS = specs.Catalogue.of(
     LikelihoodRatio,
     ZeroKnowledge,
     KnockKnock,
-    LikelihoodRatioReference,
     KnockKnockPastGroups,
     LocMia,
     LogLikelihood,
