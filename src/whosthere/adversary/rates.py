@@ -21,6 +21,7 @@ from whosthere.adversary.components import Completion, completion, find_componen
 from whosthere.adversary.count_tables import CountTables, count_tables, filled
 from whosthere.adversary.levels import likeliest_spread, posterior, some
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals
+from whosthere.adversary.near import near
 from whosthere.adversary.places import Expected, components_of_places, fit_places
 from whosthere.data.flows import Pairs
 
@@ -188,7 +189,7 @@ def _alike(seen: Seen, log_rates: Floats, kind: Ints64) -> Floats:
     return np.asarray(without.reshape(shape)[:, time, place])
 
 
-USUAL: tuple[Part, ...] = (factors, low_rank, hours_of_week)
+USUAL: tuple[Part, ...] = (factors, low_rank, near, hours_of_week)
 """All structure that stands out of a release's noise."""
 RANK_ONE: tuple[Part, ...] = (factors,)
 """A factor of the region times one of the epoch, as earlier versions did."""
