@@ -65,7 +65,7 @@ zero = training | {
     "fit_on": st.sampled_from(["per-release", "per-target", "per-target-in"]),
 }
 PARAMETERS = {
-    LikelihoodRatio: {"rates": st.sampled_from(["low-rank", "rank-one"])},
+    LikelihoodRatio: {"rates": st.sampled_from(["near", "low-rank", "rank-one"])},
     ContradictionRule: {},
     JointDecoding: {"judged": st.booleans()},
     LogLikelihood: {"validation_groups": even},

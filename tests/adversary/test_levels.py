@@ -21,7 +21,7 @@ from whosthere.adversary.levels import (
     likeliest_spread,
     posterior,
 )
-from whosthere.adversary.rates import RANK_ONE, fit_rates
+from whosthere.adversary.rates import LOW_RANK, RANK_ONE, fit_rates
 from whosthere.data.epochs import Epochs
 from whosthere.data.flows import Pairs
 from whosthere.data.regions import Regions
@@ -112,7 +112,7 @@ def test_a_turned_table_says_the_same(rng, spec):
     cells = np.sort(rng.choice(150, 10, replace=False))
     region, epoch = np.divmod(cells, 6)
     scores = [
-        log_likelihood_ratio(one, KnownVisits(known), fit_rates(one)).score
+        log_likelihood_ratio(one, KnownVisits(known), fit_rates(one, LOW_RANK)).score
         for one, known in ((release, cells), (turned, epoch * 25 + region))
     ]
     assert scores[0] == pytest.approx(scores[1], abs=0.02)

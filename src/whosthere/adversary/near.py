@@ -18,6 +18,7 @@ what lies beyond it, or the level would be counted twice.
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -61,7 +62,7 @@ class Kinds(NamedTuple):
         """Return the kinds of neighbours that the cells of a table have."""
         rings = _rings(regions)
         ends = np.cumsum([0, *(ring.shape[1] for ring in rings.values())])
-        columns = dict(zip(rings, zip(ends, ends[1:], strict=False), strict=True))
+        columns = dict(zip(rings, pairwise(ends), strict=True))
         bounds, lags = [], list[int]()
         for ring, around in _kinds(epochs):
             used = [lag for lag in around if abs(lag) < epochs.n]
@@ -91,8 +92,8 @@ def _rings(regions: Regions) -> dict[str, Ints32]:
             rings["to next to it"] = grid[begin[:, None], nearest[end]]
             rings["from next to it"] = grid[nearest[begin], end[:, None]]
     elif regions.have_positions:
-        nearest = np.split(regions.nearest, (4, 8), axis=1)
-        rings |= dict(zip(("next to it", "near it", "around it"), nearest, strict=True))
+        by_ring = np.split(regions.nearest, (4, 8), axis=1)
+        rings |= dict(zip(("next to it", "near it", "around it"), by_ring, strict=True))
     return {name: ring for name, ring in rings.items() if ring.size}
 
 
@@ -139,7 +140,8 @@ def _with_levels(seen: Seen, so_far: Rates) -> Floats:
     at = lines.take(seen.symbols, -1), lines.take(so_far.base), seen.tables
     levels = Levels.of(*at, relative=True)
     means = (np.exp(levels.log_weight) * levels.nodes).sum(axis=1, keepdims=True)
-    return so_far.base + lines.put(np.broadcast_to(means, lines.cells.shape), shape)
+    by_cell = lines.put(np.broadcast_to(means, lines.cells.shape), shape)
+    return np.asarray(so_far.base + by_cell)
 
 
 def _likeliest(symbols: Ints32, log_rates: Floats, pulled: Floats32, tables: Tables) -> Floats:

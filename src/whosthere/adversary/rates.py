@@ -2,7 +2,7 @@
 
 Rates are logarithms by cell. A model of them is a list of parts. Each is given the release and the
 rates so far, and returns better ones: factors of regions and epochs (or of the two ends of trips),
-components that stand out of the noise, factors of the hours of the week.
+components that stand out of the noise, what is counted around, factors of the hours of the week.
 """
 
 from __future__ import annotations
@@ -189,10 +189,12 @@ def _alike(seen: Seen, log_rates: Floats, kind: Ints64) -> Floats:
     return np.asarray(without.reshape(shape)[:, time, place])
 
 
-USUAL: tuple[Part, ...] = (factors, low_rank, near, hours_of_week)
-"""All structure that stands out of a release's noise."""
 RANK_ONE: tuple[Part, ...] = (factors,)
 """A factor of the region times one of the epoch, as earlier versions did."""
+LOW_RANK: tuple[Part, ...] = (*RANK_ONE, low_rank)
+"""What whole regions and epochs have in common as well."""
+USUAL: tuple[Part, ...] = (*LOW_RANK, near, hours_of_week)
+"""All structure that stands out of a release's noise."""
 
 
 def fit_rates(release: Release, parts: Sequence[Part] = USUAL) -> Rates:
@@ -205,7 +207,7 @@ def fit_rates(release: Release, parts: Sequence[Part] = USUAL) -> Rates:
 
 def mechanism_marginals(release: Release) -> Marginals:
     """Estimate where, when and how often people are seen from rates fitted to a release."""
-    rates = np.exp(fit_rates(release).base)
+    rates = np.exp(fit_rates(release, LOW_RANK).base)
     by_region, by_epoch, total = rates.sum(axis=1), rates.sum(axis=0), float(rates.sum())
     mean = max(total / release.group_size, LEAST_MEAN)
     return Marginals(by_region / total, by_epoch / total, mean)

@@ -110,7 +110,7 @@ def nearest(points: Floats, most: int) -> Ints32:
 
     n = len(points)
     most = min(most, n - 1)
-    _, found = cKDTree(points).query(points, np.arange(1, most + 2))
+    found = np.asarray(cKDTree(points).query(points, np.arange(1, most + 2))[1])
     # A point in the same place may stand before the point itself, which may even be missing.
     others = found != np.arange(n)[:, None]
     others[others.all(axis=1), -1] = False

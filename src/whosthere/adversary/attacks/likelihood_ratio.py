@@ -24,7 +24,15 @@ from whosthere.adversary.count_tables import count_tables
 from whosthere.adversary.knowledge import Habits, chance_of_being_counted
 from whosthere.adversary.levels import Levels
 from whosthere.adversary.nested import Chain, chains
-from whosthere.adversary.rates import RANK_ONE, USUAL, Part, Rates, fit_rates
+from whosthere.adversary.rates import (
+    LOW_RANK,
+    RANK_ONE,
+    USUAL,
+    Part,
+    Rates,
+    fit_rates,
+    hours_of_week,
+)
 from whosthere.adversary.scorer import Table
 from whosthere.errors import InputError
 from whosthere.inference.scores import RULED_OUT
@@ -47,9 +55,13 @@ _DRAWN, _FEWEST_DRAWS, _MOST_DRAWS = 2**17, 2000, 2**15
 _BLOCK = 4096
 
 
-RatesFrom = Literal["low-rank", "rank-one"]
-"""How much structure the rates may have: components that stand out of the noise, or none."""
-_PARTS: dict[RatesFrom, tuple[Part, ...]] = {"low-rank": USUAL, "rank-one": RANK_ONE}
+RatesFrom = Literal["near", "low-rank", "rank-one"]
+"""What the rates follow: what is counted around each cell, too, or components, or neither."""
+_PARTS: dict[RatesFrom, tuple[Part, ...]] = {
+    "near": USUAL,
+    "low-rank": (*LOW_RANK, hours_of_week),
+    "rank-one": RANK_ONE,
+}
 
 
 @dataclass(frozen=True)
@@ -107,14 +119,15 @@ class LikelihoodRatio(AttackOnTables, AttackOnEverybody):
     Parameters
     ----------
     rates
-        "low-rank" follows all structure that stands out of the release's noise. "rank-one" takes a
-        factor of the region times one of the epoch, as earlier versions did.
+        "near" follows all structure that stands out of the release's noise, and what is counted
+        around each cell. "low-rank" leaves the latter out. "rank-one" takes a factor of the region
+        times one of the epoch.
     """
 
     rates: RatesFrom = specs.parameter(
         specs.OneOf(get_args(RatesFrom)),
         "how much structure the rates of others may have",
-        default="low-rank",
+        default="near",
     )
 
     name: ClassVar[str] = "likelihood-ratio"
