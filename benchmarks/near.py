@@ -96,11 +96,12 @@ def new_york(data: Path) -> Traces:
     return wt.read_records(path, grid="10x10", timezone="America/New_York", **window)
 
 
-def city(preset: str, seed: int) -> Traces:
-    return wt.simulate(preset, seed=seed, users=5000).traces()
+def city(preset: str, seed: int, **options: int) -> Traces:
+    return wt.simulate(preset, seed=seed, users=5000, **options).traces()
 
 
 MARCH = {"start": "2016-03-01", "end": "2016-04-01"}
+WEEKS = {"start": "2016-01-01", "end": "2016-04-29"}
 TABLES: dict[str, Callable[[Path], Traces]] = {
     "taxis, tuned on": partial(taxis, grid="22x23", users=slice(4000)),
     "other taxis and grid": partial(taxis, grid="15x15", users=slice(4000, None)),
@@ -110,6 +111,8 @@ TABLES: dict[str, Callable[[Path], Traces]] = {
     "cdr-like": lambda _: city("cdr-like", 1),
     "milan-like, new seed": lambda _: city("milan-like", 20_391),
     "cdr-like, new seed": lambda _: city("cdr-like", 20_391),
+    "bikes, 17 weeks": partial(bikes, **WEEKS),
+    "milan-like, 28 days": lambda _: city("milan-like", 1, days=28),
     **{name: partial(trips, first=a, n=b, joined=c) for name, (a, b, c) in TRIPS.items()},
 }
 

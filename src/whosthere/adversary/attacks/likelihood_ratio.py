@@ -102,8 +102,9 @@ class LikelihoodAnswer(Answer):
             said.append(f"Chance of such a score for somebody who is out: {self.p_value:.3g}.")
         said.append(
             "That holds as far as the model does: other people's visits independent, their rates "
-            "as regular as the release shows. The decision may be wrong: how often it is, is what "
-            "an audit over many people measures."
+            "as regular as the release shows. A companion who made the same visits looks like the "
+            "target, so where people go together, high probabilities are too high. The decision "
+            "may be wrong: how often it is, is what an audit over many people measures."
         )
         return said
 
