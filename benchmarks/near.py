@@ -159,9 +159,9 @@ def measured(traces: Traces, who: np.ndarray, spec: str, rng: np.random.Generato
     made = publish_table(Group(traces, rows), Mechanism.parse(spec), bounding=rng, noise=rng)
     inside = np.isin(who, rows)
     for rates in (*RATES, TWICE) if isinstance(traces.regions, Pairs) else RATES:
-        changed = {"_with_levels": lambda _, so_far: so_far.base} if rates == TWICE else {}
         attack = LikelihoodRatio(rates="near" if rates == TWICE else rates)
-        with patch.multiple(near, **changed):
+        levels = (lambda _, so_far: so_far.base) if rates == TWICE else near._with_levels
+        with patch.object(near, "_with_levels", levels):
             scores = attack.score_everybody(made.release, people)
         auc, tpr = auc_and_tpr(np.maximum(scores, RULED_OUT), inside)
         yield {"rates": rates, "m": m, "people": who.size, "auc": auc, "tpr": tpr} | posteriors(

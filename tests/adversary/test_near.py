@@ -8,6 +8,7 @@ import pytest
 
 from whosthere import kernels
 from whosthere.adversary import near as module
+from whosthere.adversary.count_tables import count_tables
 from whosthere.adversary.near import Kinds, near
 from whosthere.adversary.rates import Seen, factors, fit_rates, hours_of_week, low_rank
 from whosthere.data.epochs import Epochs
@@ -58,7 +59,14 @@ def test_a_smooth_field_is_found_better(rng, spec):
     rates = _smooth(rng, regions, 96, level=8.0)
     release = _release(rates, spec, rng, regions)
     plain = fit_rates(release, (factors,)).base - np.log(rates)
-    assert ((plain + _moved(release)) ** 2).mean() < 0.9 * (plain**2).mean()
+    moved = _moved(release)
+    assert ((plain + moved) ** 2).mean() < 0.9 * (plain**2).mean()
+
+
+def test_no_rate_moves_by_more_than_a_factor_of_twelve(rng):
+    regions = _regions(rng, 60)
+    release = _release(_smooth(rng, regions, 96, level=5.0, spread=2.5), "raw", rng, regions)
+    assert np.abs(_moved(release)).max() == pytest.approx(2.5)
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -147,24 +155,30 @@ def test_regions_are_moved_alike_in_and_out_of_the_sample(rng, monkeypatch):
     assert np.allclose(sample.std(axis=1), whole.std(axis=1), rtol=0.5)
 
 
-def test_the_level_of_a_pair_of_places_is_not_counted_twice(rng):
-    """Pairs differ, and nothing else: hours around say no more than the level of a pair does."""
-    pairs = Pairs(_regions(rng, 12))
-    rates = np.repeat(rng.lognormal(0, 1, (144, 1)), 48, axis=1)
-    moved = _moved(_release(rates, "raw", rng, pairs), (factors, low_rank))
+def test_the_level_of_two_places_is_not_counted_twice(rng):
+    """It differs, the same there and back, and nothing else does: epochs around say no more."""
+    pairs, busy = Pairs(_regions(rng, 12)), rng.lognormal(0, 0.25, (12, 12))
+    rates = np.repeat((busy * busy.T)[pairs.origins, pairs.destinations][:, None], 48, axis=1)
+    moved = _moved(_release(rates, "raw", rng, pairs))
     assert np.sqrt((moved**2).mean()) < 0.1
 
 
-def test_trips_learn_from_trips_around(rng):
-    """Busy days of single pairs, and of trips back: errors beyond levels fall by a tenth."""
-    pairs = Pairs(_regions(rng, 12))
-    by_line = rng.normal(0, 1, (144, 56)) @ np.exp(
-        -(np.subtract.outer(range(56), range(56)) ** 2) / 8
-    )
-    there = np.minimum(pairs.origins, pairs.destinations) * 12 + np.maximum(
-        pairs.origins, pairs.destinations
-    )
-    log_rates = 1 + 0.6 * by_line[there] / by_line.std()
+@pytest.mark.parametrize("alike", ["there and back", "to places nearby", "from places nearby"])
+def test_trips_learn_from_trips_around(rng, alike):
+    """One epoch after the other by itself: errors beyond levels fall by a tenth.
+
+    Alone in time, so that what a pair's own other epochs tell is nothing.
+    """
+    places = _regions(rng, 14)
+    pairs, own = Pairs(places), rng.normal(0, 1, (14, 14, 60))
+    away = np.linalg.norm(places.positions_km[:, None] - places.positions_km, axis=2)
+    weight = np.exp(-((away / 12) ** 2))
+    field = {
+        "there and back": own + own.swapaxes(0, 1),
+        "to places nearby": np.einsum("ijt,jk->ikt", own, weight),
+        "from places nearby": np.einsum("ijt,ik->kjt", own, weight),
+    }[alike].reshape(196, 60)
+    log_rates = 2 + 0.6 * (field / field.std(axis=1, keepdims=True))
     release = _release(np.exp(log_rates), "raw", rng, pairs)
     plain = fit_rates(release, (factors,)).base - log_rates
     errors = [
@@ -172,6 +186,25 @@ def test_trips_learn_from_trips_around(rng):
         for one in (plain, plain + _moved(release))
     ]
     assert errors[1] < 0.9 * errors[0]
+
+
+@pytest.mark.parametrize(
+    ("length", "lags"),
+    [
+        (HOUR, [2, 2, 4, 10, 1, 2, 1, 1, 2, 4, 12, 2]),
+        (7 * HOUR, [2, 2, 4, 10, 1, 2, 1, 1]),
+        (24 * HOUR, [2, 2, 4, 10, 1, 2, 1, 1]),
+    ],
+)
+def test_kinds_are_those_that_the_docs_list(rng, length, lags):
+    """How many epochs around each has; a day is known where it is a whole number of epochs."""
+    regions = _regions(rng, 30)
+    kinds = Kinds.of(regions, Epochs(datetime(2021, 6, 7, tzinfo=UTC), length, 400, "UTC"))
+    assert (kinds.near[:, 0] == np.arange(30)).all()
+    assert (kinds.near[:, 1:] == regions.nearest).all()
+    assert (kinds.bounds[:, 3] - kinds.bounds[:, 2]).tolist() == lags
+    rings = np.unique(kinds.bounds[:, :2], axis=0).tolist()
+    assert rings == [[0, 1], [1, 5], [5, 9], [9, 21]]
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -189,9 +222,12 @@ def test_slopes_are_those_of_the_chance_of_what_was_published(rng, spec):
         return kernels.sum_log_chances(*each, *seen.tables.of_chances).sum()
 
     weights, small = np.array([0.02, -0.01]), 0.01
-    found, curvature = kernels.slope_by_weights(
-        symbols, log_rates, pulled, weights, 2.5, 1, *seen.tables.of_slopes
-    )
+
+    def slope_and_curvature(weights, most=2.5, every=1):
+        given = symbols, log_rates, pulled, weights, most, every
+        return kernels.slope_by_weights(*given, *seen.tables.of_slopes)
+
+    found, curvature = slope_and_curvature(weights)
     wanted = [
         (log_chance(weights + step) - log_chance(weights - step)) / (2 * small)
         for step in small * np.eye(2)
@@ -199,6 +235,14 @@ def test_slopes_are_those_of_the_chance_of_what_was_published(rng, spec):
     error = np.sqrt(np.diag(curvature))
     assert np.abs(found - wanted).max() < 0.2 * error.min()
     assert np.linalg.eigvalsh(curvature).min() > 0
+    of_some = slope_and_curvature(weights, every=2)
+    assert np.array_equal(of_some[0], found)
+    assert np.diag(of_some[1]) == pytest.approx(np.diag(curvature), rel=0.6)
+    assert not np.array_equal(of_some[1], curvature)
+    assert np.array_equal(*(slope_and_curvature(one, most=0.0)[0] for one in (weights, -weights)))
+    low = [np.full((counts.size, 1), one) for one in (-40.0, seen.tables.first)]
+    slopes = [kernels.slopes_by_cell(release.symbols, one, *seen.tables.of_slopes) for one in low]
+    assert np.array_equal(*slopes)
 
 
 def test_pulls_are_sums_over_neighbours(rng):
@@ -218,3 +262,13 @@ def test_pulls_are_sums_over_neighbours(rng):
             ]
             sums = [sum(one[cell] for cell in cells) for one in (slope, known)]
             assert found[row, kind] == pytest.approx(sums[0] / (sums[1] + 0.7**-2), rel=1e-5)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_no_count_alone_pulls_far(spec):
+    """By six deviations and half of one person at most, nor by more than e^8 times the rate."""
+    tables = count_tables(Mechanism.parse(spec), M)
+    slopes, information, _ = tables.of_slopes
+    most = np.minimum(6 * (np.sqrt(information) + 0.5), tables.rates * np.expm1(8.0))
+    assert (slopes <= most * (1 + 1e-12)).all()
+    assert (slopes >= -tables.rates * (1 + 1e-12)).all()
