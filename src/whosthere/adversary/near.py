@@ -43,7 +43,7 @@ _SPREAD = 0.7
 _MOST_MOVED, _SURE = 2.5, 2.0
 # Weights are found in so many rounds, or until none moves by more than so much of its error.
 _ROUNDS, _STILL, _RIDGE = 6, 0.1, 2.0
-_CELLS_TO_FIT, _CELLS_FOR_CURVATURE = 2**17, 2**14
+_CELLS_TO_FIT, _CELLS_FOR_CURVATURE = 2**17, 2**12
 _DAY = timedelta(days=1)
 
 

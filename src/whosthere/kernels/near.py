@@ -86,7 +86,7 @@ def pulls(
     return found
 
 
-@part()
+@part(once=True)
 def _add_later(to: Floats32, values: Floats32, lag: int) -> None:
     """Add what was so many epochs later."""
     begin, end = max(-lag, 0), to.size - max(lag, 0)
