@@ -201,7 +201,6 @@ def attack(release: wt.Release, traces: wt.Traces) -> wt.attacks.Answer:
         wt.attacks.LikelihoodRatio(),
         wt.attacks.LogLikelihood(),
         wt.attacks.ContradictionRule(),
-        wt.attacks.JointDecoding(),
         Sum(),
     ]
     past = [wt.attacks.PastRelease(release, target_in=True)]

@@ -1,4 +1,3 @@
-from .beliefs import Laws as Laws, pass_messages as pass_messages
 from .count_matrix import (
     CountMatrix as CountMatrix,
     cell_sums as cell_sums,
