@@ -12,7 +12,6 @@ from whosthere.adversary.attacks import (
     ATTACKS,
     Attack,
     ContradictionRule,
-    JointDecoding,
     KnockKnock,
     KnockKnockPastGroups,
     LikelihoodRatio,
@@ -67,7 +66,6 @@ zero = training | {
 PARAMETERS = {
     LikelihoodRatio: {"rates": st.sampled_from(["near", "low-rank", "rank-one"])},
     ContradictionRule: {},
-    JointDecoding: {"judged": st.booleans()},
     LogLikelihood: {"validation_groups": even},
     KnockKnockPastGroups: thresholds
     | {

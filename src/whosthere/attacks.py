@@ -7,7 +7,6 @@ from whosthere.adversary.attacks import (
     Auxiliary as Auxiliary,
     ContradictionRule as ContradictionRule,
     FittedAttack as FittedAttack,
-    JointDecoding as JointDecoding,
     KnockKnock as KnockKnock,
     KnockKnockPastGroups as KnockKnockPastGroups,
     LikelihoodAnswer as LikelihoodAnswer,

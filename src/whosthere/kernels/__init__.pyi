@@ -1,4 +1,3 @@
-from .beliefs import Laws as Laws, pass_messages as pass_messages
 from .count_matrix import (
     CountMatrix as CountMatrix,
     cell_sums as cell_sums,
@@ -17,7 +16,6 @@ from .lines import (
     Scales as Scales,
     log_ratios_at_nodes as log_ratios_at_nodes,
     means_without_each as means_without_each,
-    scores_of_draws as scores_of_draws,
     sum_log_chances as sum_log_chances,
 )
 from .near import (
@@ -43,6 +41,7 @@ from .rows import (
     take_marked as take_marked,
     take_rows as take_rows,
 )
+from .scoring import N_LANES as N_LANES, score_rows as score_rows
 from .stages import Stages as Stages
 from .sums import law_of_sum as law_of_sum
 from .sums import thinned as thinned

@@ -13,7 +13,6 @@ from whosthere.adversary.attacks.base import (
 )
 from whosthere.adversary.attacks.calibration import calibrated as calibrated
 from whosthere.adversary.attacks.contradiction_rule import ContradictionRule as ContradictionRule
-from whosthere.adversary.attacks.joint_decoding import JointDecoding as JointDecoding
 from whosthere.adversary.attacks.knock_knock import (
     KnockKnock as KnockKnock,
     KnockKnockPastGroups as KnockKnockPastGroups,
@@ -37,6 +36,5 @@ ATTACKS = specs.Catalogue.of(
     KnockKnockPastGroups,
     LocMia,
     LogLikelihood,
-    JointDecoding,
     ContradictionRule,
 )
