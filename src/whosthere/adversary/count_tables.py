@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import gammaln, softmax
 
 from whosthere import kernels
-from whosthere.arrays import Floats, Ints32, Ints64, own
+from whosthere.arrays import Bools, Floats, Ints32, Ints64, own
 from whosthere.privacy.step import NO_DRAW, WITHHELD, Span
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ _LEAST_RATE, _MOST_RATE = 1e-4, 256.0
 _FAR_ABOVE, _FURTHEST_RATE = 3.0, 2048.0
 _POINTS_PER_E_FOLD = 16
 _LARGEST_RATIO = 40.0
+# Slopes are limited to so many deviations and half a person, from ratios below e^8.
+_MOST_DEVIATIONS, _MOST_RATIO = 6.0, 8.0
 # Published values are put together where the noise is so wide that neighbours hardly differ, or
 # where counts are scaled up so far that most numbers are never published.
 _BINS_PER_SCALE = 64
@@ -64,6 +66,8 @@ class CountTables:
     n_bins); minus infinity where the target cannot be there."""
     log_chance: Floats
     """Log of the chance of one symbol of a bin where nobody more is there, same shape."""
+    rules_out: Bools
+    """Whether a symbol of a bin is never published with what the target adds, shape (n_bins,)."""
     alphabet: Alphabet
     per_person: float
     """What a published count is multiplied by to be one of people."""
@@ -72,6 +76,10 @@ class CountTables:
     `log_ratio` given it, shape (n_bins, n_rates)."""
     added: int = 1
     """What the target adds to a count."""
+
+    def bins(self, symbols: Ints32) -> Ints32:
+        """Return the bin of each symbol, same shape."""
+        return self.bin_of_symbol[np.minimum(symbols, self.bin_of_symbol.size - 1)]
 
     def log_ratio_of(self, symbols: Ints32, log_rates: Floats) -> Floats:
         """Return the log ratio of published symbols in cells of the given rates, same shape."""
@@ -88,6 +96,18 @@ class CountTables:
     def of_ratios(self) -> tuple[Floats, Scales]:
         """What kernels look log ratios of symbols up by."""
         return np.ascontiguousarray(self.log_ratio.T), self.scales
+
+    @cached_property
+    def of_slopes(self) -> tuple[Floats, Floats, Scales]:
+        """What kernels look slopes of log chances by the logarithm of a rate up by.
+
+        Shape (n_bins, n_rates), with the information on that logarithm, shape (n_rates,). One
+        symbol alone pulls by no more than some deviations.
+        """
+        information = self.information * self.rates**2
+        most = _MOST_DEVIATIONS * (np.sqrt(information) + 0.5)
+        slopes = self.rates * np.expm1(np.minimum(self.log_ratio.T, _MOST_RATIO))
+        return np.clip(slopes, -most, most), information, self.scales
 
     def of_draws(self) -> list[tuple[float, tuple[Floats, Scales]]]:
         """Return the same for each draw that the target may have, and the log of its chance."""
@@ -182,6 +202,8 @@ def count_tables(mechanism: Mechanism, m: int, added: int = 1) -> CountTables:
     others = _poisson(n[:-added], rates)
     mean = others @ means[:-added]
     without, within = others @ chances[:-added], others @ chances[added:]
+    shown = chances > 0
+    rules_out = np.asarray(~shown[added:].any(axis=0) & shown[:added].any(axis=0))
     draws = []
     for log_chance, published in law.own_draws() if added == 1 else ():
         # Only where nobody else is does the target's own draw decide.
@@ -203,7 +225,8 @@ def count_tables(mechanism: Mechanism, m: int, added: int = 1) -> CountTables:
         empty_variance=float(squares[0] - means[0] ** 2),
         information=own(information, np.float64),
         bin_of_symbol=own(np.repeat(np.arange(widths.size), widths), np.int32),
-        log_ratio=own(_log_ratio(within, without), np.float64),
+        log_ratio=own(np.where(rules_out, -np.inf, _log_ratio(within, without)), np.float64),
+        rules_out=own(rules_out, np.bool_),
         log_chance=own(np.log(np.maximum(without, _LEAST_CHANCE) / widths), np.float64),
         alphabet=alphabet,
         per_person=1 / mechanism.slope,

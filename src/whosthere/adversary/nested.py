@@ -24,6 +24,7 @@ import numpy as np
 from whosthere import kernels
 from whosthere.adversary.count_tables import moved_down
 from whosthere.data.cells import cell_at, region_and_epoch
+from whosthere.inference.scores import RULED_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.adversary.attacks.base import View
-    from whosthere.adversary.attacks.likelihood_ratio import Null
+    from whosthere.adversary.scorer import Asked, Scorer, Table
     from whosthere.arrays import Floats, Ints64
     from whosthere.privacy.release import Release
 
@@ -104,7 +105,7 @@ def _can_be_joined(view: View) -> bool:
     """Tell whether counts are those of the visits that are known, and cells draw independently."""
     mechanism, most = view.facts.mechanism, view.facts.most_count
     bounded, by_people = mechanism.bounds_visits, mechanism.law(most).own_draws()
-    return bool(view.knowledge.certain.size) and not bounded and not by_people
+    return bool(view.knowledge.cells.size) and not bounded and not by_people
 
 
 def chains(views: Sequence[View]) -> tuple[Chain, ...]:
@@ -130,6 +131,60 @@ def chains(views: Sequence[View]) -> tuple[Chain, ...]:
 
 
 @dataclass(frozen=True, eq=False)
+class Null:
+    """One person in a table."""
+
+    table: Table
+    asked: Asked
+
+    @property
+    def release(self) -> Release:
+        """The release."""
+        return self.table.release
+
+    @property
+    def cells(self) -> Ints64:
+        """Where the person was."""
+        return self.asked.cells
+
+    @property
+    def added(self) -> Ints64:
+        """What the person adds there."""
+        return self.asked.added
+
+    @property
+    def log_rates(self) -> Floats:
+        """Logarithms of the rates of others there."""
+        return np.asarray(self.table.rates.at_cells.reshape(-1)[self.cells])
+
+    def log_levels_without(self) -> Floats:
+        """Return the mean logarithm of the level at each cell, whose count is not looked at."""
+        return np.asarray(self.table.log_levels_without_each().reshape(-1)[self.cells])
+
+    def by_cell_at(self, log_rates: Floats) -> Floats:
+        """Return what each cell adds to the score if rates are known, given as logarithms."""
+        found, symbols = np.empty(log_rates.size), self.release.symbols.reshape(-1)[self.cells]
+        for n in np.unique(self.added).tolist():
+            own = self.added == n
+            found[own] = self.table.tables_of(n).log_ratio_of(symbols[own], log_rates[own])
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class ChainScorer:
+    """The likelihood ratio of one person in tables of which some nest."""
+
+    scorer: Scorer
+    chains: tuple[Chain, ...]
+
+    def __call__(self, releases: Sequence[Release]) -> Floats:
+        """Score a publication, shape (1,)."""
+        nulls = [Null(*self.scorer.looked_up(i, one)) for i, one in enumerate(releases)]
+        scores = [chain.score([nulls[i] for i in chain.places]) for chain in self.chains]
+        return np.asarray(np.maximum([sum(scores)], RULED_OUT))
+
+
+@dataclass(frozen=True, eq=False)
 class Chain:
     """Tables by their places in a publication, finest first, and how each nests in the next."""
 
@@ -144,7 +199,7 @@ class Chain:
         says most about these. The rates of others say something else, and it is the one that says
         most about the target.
         """
-        alone = [float(null.by_person(1)[0]) for null in nulls]
+        alone = [float(null.table.score(null.asked)[0]) for null in nulls]
         if len(nulls) == 1 or not all(map(math.isfinite, alone)):
             return min(alone)
         known = [_information(null) for null in nulls]
@@ -166,12 +221,12 @@ class Chain:
         own = self._levels_of(finest.cells.astype(np.int64))
         tops = np.unique(own[-1]).tolist()
         leaves = self._levels_of(np.concatenate([self._leaves(top) for top in tops]))
-        log_rates = finest.lines.rates.log_rates_by_hour(leaves[0])
+        log_rates = finest.table.rates.at_cells.reshape(-1)[leaves[0]]
         place = {cell: i for i, cell in enumerate(leaves[0].tolist())}
         visited = np.array([place[cell] for cell in own[0].tolist()])
         log_rates[visited] = finest.log_rates + finest.log_levels_without()
         sums, which = np.unique(leaves[coarse], return_inverse=True)
-        wanted = nulls[coarse].lines.rates.log_rates_by_hour(sums)
+        wanted = nulls[coarse].table.rates.at_cells.reshape(-1)[sums]
         theirs = np.isin(nulls[coarse].cells, sums)
         at = np.searchsorted(sums, nulls[coarse].cells[theirs])
         wanted[at] = (nulls[coarse].log_rates + nulls[coarse].log_levels_without())[theirs]
@@ -210,11 +265,13 @@ class Chain:
         for level, nesting in enumerate(self.nestings, 1):
             chance = np.ones(leaves[0].size)
             if not nesting.adds_up:
-                of, into = (null.lines.rates for null in nulls[level - 1 : level + 1])
+                of, into = (
+                    null.table.rates.at_cells.reshape(-1) for null in nulls[level - 1 : level + 1]
+                )
                 parts, one_leaf = np.unique(leaves[level - 1], return_index=True)
                 cells, which = np.unique(leaves[level], return_inverse=True)
-                visits = np.bincount(which[one_leaf], np.exp(of.log_rates_by_hour(parts)))
-                ratio = np.exp(into.log_rates_by_hour(cells)) / visits
+                visits = np.bincount(which[one_leaf], np.exp(of[parts]))
+                ratio = np.exp(into[cells]) / visits
                 most = np.bincount(which[one_leaf]) * nulls[level - 1].release.facts.most_added
                 chance = np.maximum(np.minimum(ratio, _MOST_KEPT), 1 / most)[which]
             found.append(found[-1] + np.log(chance))
@@ -241,15 +298,15 @@ def _by_cell(cells: NDArray[np.integer], values: NDArray[Any]) -> dict[int, Any]
 
 def _information(null: Null) -> float:
     """Return what a table says about a factor of all its rates."""
-    log_rates = null.lines.rates.log_rates_of_lines(slice(None), 0)
-    return float(null.lines.tables.information_on_levels(null.release.symbols, log_rates).sum())
+    at = null.release.symbols, null.table.rates.base
+    return float(null.table.tables.information_on_levels(*at).sum())
 
 
 def _information_on_target(null: Null) -> float:
     """Return what a table says about the rates where the target is."""
     log_rates = null.log_rates[:, None]
     everywhere = np.zeros(log_rates.shape, np.int32)
-    on_logs = null.lines.tables.information_on_levels(everywhere, log_rates)
+    on_logs = null.table.tables.information_on_levels(everywhere, log_rates)
     return float((on_logs * np.exp(-2 * null.log_rates)).sum())
 
 

@@ -1,4 +1,3 @@
-from .beliefs import Laws as Laws, pass_messages as pass_messages
 from .count_matrix import (
     CountMatrix as CountMatrix,
     cell_sums as cell_sums,
@@ -23,8 +22,13 @@ from .l1 import minimise as minimise
 from .lines import (
     Scales as Scales,
     log_ratios_at_nodes as log_ratios_at_nodes,
-    scores_of_draws as scores_of_draws,
+    means_without_each as means_without_each,
     sum_log_chances as sum_log_chances,
+)
+from .near import (
+    pulls as pulls,
+    slope_by_weights as slope_by_weights,
+    slopes_by_cell as slopes_by_cell,
 )
 from .panels import compare_rounds as compare_rounds, count_scores as count_scores
 from .rows import (
@@ -44,6 +48,7 @@ from .rows import (
     take_marked as take_marked,
     take_rows as take_rows,
 )
+from .scoring import N_LANES as N_LANES, score_rows as score_rows
 from .sums import law_of_sum as law_of_sum
 from .sums import thinned as thinned
 from .threads import in_parts as in_parts, one_thread as one_thread

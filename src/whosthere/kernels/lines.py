@@ -47,11 +47,7 @@ def sum_log_chances(
     Symbols and rates have the shape (n_lines, n_cells); negative symbols are left out. `nodes` are
     added to all logarithms of rates of a line.
     """
-    bin_of_symbol, first, step, noise, shift, base, marks, unit, _ = scales
-    # Symbols lie a unit apart.
-    log_two_pi = _LOG_TWO_PI - 2.0 * np.log(unit)
-    sums = np.zeros(nodes.shape)
-    last = log_chance.shape[1] - 1
+    bin_of_symbol, sums = scales.bin_of_symbol, np.zeros(nodes.shape)
     for line in range(symbols.shape[0]):
         for i in range(symbols.shape[1]):
             symbol = symbols[line, i]
@@ -59,19 +55,9 @@ def sum_log_chances(
                 continue
             row = log_chance[bin_of_symbol[min(symbol, bin_of_symbol.size - 1)]]
             for q in range(nodes.shape[1]):
-                log_rate = log_rates[line, i] + nodes[line, q]
-                place = (log_rate - first) / step
-                if place < last:
-                    # Below the table, chances are powers of the rate.
-                    k = max(int(place), 0)
-                    sums[line, q] += row[k] + (place - k) * (row[k + 1] - row[k])
-                elif symbol < marks:
-                    sums[line, q] += row[last]
-                else:
-                    rate = np.exp(log_rate)
-                    variance = rate + noise
-                    away = unit * (symbol + base) - rate - shift
-                    sums[line, q] -= 0.5 * (log_two_pi + np.log(variance) + away**2 / variance)
+                sums[line, q] += _log_chance(
+                    symbol, log_rates[line, i] + nodes[line, q], row, scales
+                )
     return sums
 
 
@@ -113,71 +99,54 @@ def log_ratios_at_nodes(
 
 
 @kernel()
-def scores_of_draws(
+def means_without_each(
     symbols: Ints32,
     log_rates: Floats,
-    counted: Floats,
-    starts: Ints64,
     nodes: Floats,
     log_weight: Floats,
     log_chance: Floats,
-    log_ratio: Floats,
     scales: Scales,
 ) -> Floats:
-    """Return the log likelihood ratio of each of many draws of the same cells, shape (n_draws,).
+    """Return the mean of the nodes of each line without each of its cells: (n_lines, n_cells).
 
-    Symbols are given line by line, shape (n_draws, n_cells), fitted rates and the chance that the
-    person is `counted` by cell. `starts` are the first cell of each line, and the number of cells.
-    Levels of each line, and how likely they are if none of these cells is known, have the shape
-    (n_lines, n_nodes).
+    `log_weight` are the log chances of the nodes given all cells; all else is as for
+    `sum_log_chances`.
     """
-    bin_of_symbol, first, step, noise, shift, base, marks, unit, added = scales
-    log_two_pi = _LOG_TWO_PI - 2.0 * np.log(unit)
-    n_draws, n_nodes = symbols.shape[0], nodes.shape[1]
-    scores = np.zeros(n_draws)
-    without, within = np.empty(n_nodes), np.empty(n_nodes)
-    last = log_chance.shape[1] - 1
-    for draw in range(n_draws):
-        for line in range(starts.size - 1):
-            for q in range(n_nodes):
-                without[q] = within[q] = log_weight[line, q]
-            for i in range(starts[line], starts[line + 1]):
-                symbol = symbols[draw, i]
-                bin_ = bin_of_symbol[min(symbol, bin_of_symbol.size - 1)]
-                chances, ratios = log_chance[bin_], log_ratio[bin_]
-                for q in range(n_nodes):
-                    log_rate = log_rates[i] + nodes[line, q]
-                    place = (log_rate - first) / step
-                    if place < last:
-                        k = max(int(place), 0)
-                        chance = chances[k] + (place - k) * (chances[k + 1] - chances[k])
-                        ratio = ratios[k]
-                        if np.isfinite(ratio) and np.isfinite(ratios[k + 1]):
-                            ratio += max(place - k, 0.0) * (ratios[k + 1] - ratio)
-                    elif symbol < marks:
-                        chance, ratio = chances[last], ratios[last]
-                    else:
-                        rate = np.exp(log_rate)
-                        variance = rate + noise
-                        away = unit * (symbol + base) - rate - shift
-                        chance = -0.5 * (log_two_pi + np.log(variance) + away**2 / variance)
-                        ratio = added * (away - 0.5 * added) / variance
-                    if counted[i] < 1.0:
-                        ratio = np.log1p(counted[i] * np.expm1(ratio))
-                    without[q] += chance
-                    within[q] += chance + ratio
-            scores[draw] += _log_sum(within) - _log_sum(without)
-    return scores
+    bin_of_symbol, found = scales.bin_of_symbol, np.zeros(symbols.shape)
+    left = np.empty(nodes.shape[1])
+    for line in range(symbols.shape[0]):
+        for i in range(symbols.shape[1]):
+            symbol = symbols[line, i]
+            if symbol < 0:
+                continue
+            row = log_chance[bin_of_symbol[min(symbol, bin_of_symbol.size - 1)]]
+            top = -np.inf
+            for q in range(left.size):
+                log_rate = log_rates[line, i] + nodes[line, q]
+                left[q] = log_weight[line, q] - _log_chance(symbol, log_rate, row, scales)
+                top = max(top, left[q])
+            total = mean = 0.0
+            for q in range(left.size):
+                weight = np.exp(left[q] - top)
+                total += weight
+                mean += weight * nodes[line, q]
+            found[line, i] = mean / total
+    return found
 
 
 @part()
-def _log_sum(logs: Floats) -> float:
-    """Return the logarithm of a sum of numbers that are given as logarithms."""
-    top, total = logs[0], 0.0
-    for log in logs:
-        top = max(top, log)
-    if np.isinf(top):
-        return float(top)
-    for log in logs:
-        total += np.exp(log - top)
-    return float(top + np.log(total))
+def _log_chance(symbol: int, log_rate: float, row: Floats, scales: Scales) -> float:
+    """Return the log chance of a symbol in a cell of a rate, given the `row` of its bin."""
+    place, last = (log_rate - scales.first) / scales.step, row.size - 1
+    if place < last:
+        # Below the table, chances are powers of the rate.
+        k = max(int(place), 0)
+        return float(row[k] + (place - k) * (row[k + 1] - row[k]))
+    if symbol < scales.marks:
+        return float(row[last])
+    rate = np.exp(log_rate)
+    variance = rate + scales.noise
+    away = scales.unit * (symbol + scales.base) - rate - scales.shift
+    # Symbols lie a unit apart.
+    spread = _LOG_TWO_PI + np.log(variance) - 2.0 * np.log(scales.unit)
+    return float(-0.5 * (spread + away**2 / variance))

@@ -47,7 +47,7 @@ from whosthere.privacy.table_doubts import empty_cells, refuse_cumulative, warni
 from whosthere.privacy.table_rows import RowReader, Rows, is_empty, left_out
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from whosthere.arrays import Ints32
     from whosthere.data.frames import AnyPath, Frame
