@@ -15,7 +15,8 @@ from whosthere.data.epochs import Epochs
 from whosthere.data.flows import Pairs
 from whosthere.data.regions import Regions
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.mechanism import PRESETS, Mechanism
+from whosthere.privacy.catalogue import PRESETS
+from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
 
 M = 5000
