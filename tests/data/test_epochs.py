@@ -142,7 +142,7 @@ def test_days_of_earlier_versions_are_read_where_they_are_the_same(start, timezo
         assert epochs.to_json() == described | {"end": epochs.end.isoformat()}
         assert (np.diff(epochs.starts) == np.timedelta64(1, "D")).all()
         return
-    with pytest.raises(FileError, match=r"an earlier version made it. Make it again"):
+    with pytest.raises(FileError, match=r"an earlier version.* made it. Make it again"):
         Epochs.from_json(described)
 
 
@@ -153,7 +153,6 @@ def test_days_of_earlier_versions_are_read_where_they_are_the_same(start, timezo
         (lambda: Epochs(datetime(2020, 1, 1, tzinfo=UTC), HOUR, 0), "at least one epoch"),
         (lambda: Epochs(datetime(2020, 1, 1, tzinfo=UTC), HOUR, 1, "Rome"), "time zone"),
         (lambda: Epochs(datetime(2020, 1, 1, tzinfo=UTC), -HOUR, 1), "whole number of seconds"),
-        (lambda: Epochs(datetime(2020, 1, 1, tzinfo=UTC), DAY, 2**31), "beyond the year 9999"),
         (
             lambda: Epochs.between(
                 datetime(2020, 1, 2, tzinfo=UTC), datetime(2020, 1, 1, tzinfo=UTC), length=HOUR

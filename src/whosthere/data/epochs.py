@@ -107,12 +107,6 @@ class Epochs(Shown):
             raise InputError(f"there must be at least one epoch, not {self.n}")
         day, start = _day(self.start, self.timezone), self.start.astimezone(UTC)
         object.__setattr__(self, "start", _midnight(day, self.timezone) if self.in_days else start)
-        try:
-            self.start_of(self.n)
-        except OverflowError:
-            length = format_length(self.length)
-            problem = f"{self.n:,} epochs of {length} reach beyond the year 9999"
-            raise InputError(problem, fix="Give fewer or shorter ones") from None
 
     def __len__(self) -> int:
         return self.n
@@ -282,14 +276,23 @@ class Epochs(Shown):
         Earlier versions wrote no end, and took 24 hours for a day. Where the clocks change, these
         are other epochs, and refused.
         """
-        start = datetime.fromisoformat(described["start"])
-        made = cls(start, parse_length(described["length"]), int(described["n"]),
-                   described["timezone"])  # fmt: skip
-        elapsed = made.length // _MICROSECOND
-        is_old = made.in_days and "end" not in described
-        if made.start != start or (is_old and (np.diff(made._bounds) != elapsed).any()):
+        start, length = (
+            datetime.fromisoformat(described["start"]),
+            parse_length(described["length"]),
+        )
+        try:
+            made = cls(start, length, int(described["n"]), described["timezone"])
+            end = made.end.isoformat()
+        except OverflowError:
+            raise InputError("its epochs are not within the years 1 to 9999") from None
+        if "end" in described:
+            same = described["end"] == end
+        else:
+            same = not made.in_days or set(np.diff(made._bounds)) == {length // _MICROSECOND}
+        if made.start != start or not same:
             raise FileError(
-                f"its days do not begin at midnight in {made.timezone}: an earlier version made it",
+                f"its days do not begin at midnight in {made.timezone}: an earlier version, or one "
+                "that knows other changes of the clocks there, made it",
                 fix="Make it again from the records",
             )
         return made
