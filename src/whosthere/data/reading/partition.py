@@ -105,13 +105,10 @@ class ThroughAntennas(Partition):
         lon, lat = self.antennas.degrees
         extent = Extent()
         extent.add(lon, lat)
-        areas = self.areas.locator(extent.box())
+        areas = self.areas.locator(extent.box)
         region = areas.locate(pl.DataFrame({"lon": lon, "lat": lat}))
 
         def notes() -> Iterator[str]:
-            strays = extent.about_strays("antennas", can_be_left_out=False)
-            if self.areas.needs_box and strays is not None:
-                yield strays
             if nowhere := int((region == NOWHERE).sum()):
                 yield f"{nowhere:,} of {region.size:,} antennas stand in no region"
             yield from areas.notes()
@@ -162,7 +159,8 @@ class Grid(Partition):
         if rows * columns > _MOST_SQUARES:
             raise InputError(
                 f"a grid of {rows} x {columns} squares of {self.km:g} km",
-                fix="Use larger squares, or drop stray places (`box_quantile`), such as by 0.99",
+                fix="Use larger squares, or leave out positions far away from all others, "
+                "such as by a query",
             )
         return _squares(box, (lat_step, lon_step), (rows, columns))
 
