@@ -112,7 +112,11 @@ def test_what_is_no_gzip_cannot_be_read(tmp_path):
 
 @pytest.mark.parametrize(
     ("without", "message"),
-    [("timestamp", "cannot be read"), (None, "no tweets of the first week of November 2013")],
+    [
+        ("timestamp", "cannot be read"),
+        ("user", "cannot be read"),
+        (None, "no tweets of the first week of November 2013"),
+    ],
 )
 def test_a_copy_without_what_is_needed_is_refused(tmp_path, without, message):
     late = tweet(np.random.default_rng(0), user=1, hour=24 * 7)

@@ -166,7 +166,8 @@ def _tweets(milan: Path) -> pl.DataFrame:
     second, degrees = pl.col("timestamp").cast(pl.Float64, strict=False), pl.col("lon", "lat")
     low, high = degrees.quantile((1 - _MIDDLE) / 2), degrees.quantile((1 + _MIDDLE) / 2)
     with readable(milan):
-        week = read_single(milan).filter(second.is_between(first, end, closed="left"))
+        tweets = read_single(milan).select("user", "timestamp", "lon", "lat")
+        week = tweets.filter(second.is_between(first, end, closed="left"))
         if week.is_empty():
             raise EmptyError("has no tweets of the first week of November 2013", where=milan)
         return week.filter(pl.all_horizontal(degrees.is_between(low, high)))
