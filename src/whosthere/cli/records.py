@@ -113,7 +113,6 @@ def ingest(
     arrival_column: str | None = None,
     start: str | None = None,
     end: str | None = None,
-    box_quantile: float | None = None,
     min_visits: int = 1,
     min_weekly_visits: int = 0,
     mostly_inside: bool = False,

@@ -10,7 +10,7 @@ import numpy as np
 
 from whosthere.data.epochs import Epochs, from_micros, to_micros, zone
 from whosthere.data.reading.batches import Batch, one_ahead
-from whosthere.data.reading.extent import Box, Extent, lon_lat
+from whosthere.data.reading.extent import Extent, lon_lat
 from whosthere.data.reading.gather import unknown_region
 from whosthere.data.reading.partition import UNKNOWN, Partition
 from whosthere.data.reading.source import skipping
@@ -55,23 +55,18 @@ class Window:
 
 
 class Survey:
-    """The range of the records in the time window, found in one pass and bounded memory.
+    """The range of the records in the time window, found in one pass.
 
-    From `first` to `last`, microseconds since 1970 UTC, and a box that holds the share
-    `box_quantile` of the records along each axis, around the middle; None for all of them.
+    From `first` to `last`, microseconds since 1970 UTC, and their `extent`, which is empty where
+    they name regions.
     """
 
-    def __init__(self, window: Window, box_quantile: float | None) -> None:
-        if box_quantile is not None and not 0 < box_quantile <= 1:
-            raise InputError(
-                f"the box cannot hold a share of {box_quantile:g}", fix="Give a share such as 0.99"
-            )
+    def __init__(self, window: Window) -> None:
         self.first, self.last = np.iinfo(np.int64).max, np.iinfo(np.int64).min
         self.n_usable = 0
         self.invalid: Counter[str] = Counter()
+        self.extent = Extent()
         self._window = window
-        self._box_quantile = box_quantile
-        self._extent = Extent()
 
     def add(self, batch: Batch) -> None:
         """Take a batch in."""
@@ -86,19 +81,7 @@ class Survey:
         self.last = max(self.last, int(micros.max()))
         for places in batch.ends if "lon" in batch.records.columns else ():
             lon, lat = lon_lat(places)
-            self._extent.add(lon[kept], lat[kept])
-
-    @property
-    def box(self) -> Box:
-        """The box that holds the records; the world where they name regions."""
-        return self._extent.box(self._box_quantile)
-
-    @property
-    def strays(self) -> str | None:
-        """What is to be said of points far away from all others, unless a box leaves them out."""
-        if self._box_quantile is not None:
-            return None
-        return self._extent.about_strays("records", can_be_left_out=True)
+            self.extent.add(lon[kept], lat[kept])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +90,6 @@ class Filters:
 
     start: datetime | None = None
     end: datetime | None = None
-    box_quantile: float | None = None
     min_visits: int = 1
     min_weekly_visits: int = 0
     mostly_inside: bool = False
@@ -206,14 +188,11 @@ def first_look(
     tables: Sequence[RecordTable],
     partition: Partition,
     window: Window,
-    box_quantile: float | None,
     passes: Passes,
 ) -> Survey:
     """Look over the records where regions or epochs depend on them."""
-    if box_quantile is not None and not partition.uses_points:
-        raise InputError("a quantile box needs longitudes and latitudes, not region ids")
-    look = Survey(window, box_quantile)
-    if window.is_bounded and not partition.needs_box and box_quantile is None:
+    look = Survey(window)
+    if window.is_bounded and not partition.needs_box:
         return look
     # A row without a user is refused in the end, and need not be found now.
     light = [table if table.drop_invalid else table.without_users() for table in tables]

@@ -17,7 +17,6 @@ from whosthere.data.frames import is_frame
 from whosthere.data.reading.batches import RecordTable
 from whosthere.data.reading.columns import Columns, Layout, arrange, find_forms
 from whosthere.data.reading.distinct import Labels
-from whosthere.data.reading.extent import WORLD
 from whosthere.data.reading.gather import Gathering, assembled
 from whosthere.data.reading.notes import about_reading, zone_of_times
 from whosthere.data.reading.opening import USER_FROM_PATH, open_sources
@@ -105,7 +104,6 @@ def read_records(
     arrival_column: str | None = None,
     start: Moment | None = None,
     end: Moment | None = None,
-    box_quantile: float | None = None,
     min_visits: int = 1,
     min_weekly_visits: int = 0,
     mostly_inside: bool = False,
@@ -171,12 +169,10 @@ def read_records(
     start, end
         The time window, `end` not included; without a zone they are local times. Where one is
         missing, the records' own range is taken.
-    box_quantile
-        Keep the middle box that holds this share of the records along each axis.
     min_visits, min_weekly_visits
         Drop users with fewer visits in all, or in any whole week (counted from the first day).
     mostly_inside
-        Drop users with half or more of their records outside the box or the regions.
+        Drop users with half or more of their records outside the regions.
     drop_invalid
         Leave out rows that cannot be used, instead of refusing all.
     friends
@@ -203,7 +199,7 @@ def read_records(
     refuse_useless("with `user_from_path`", user_from_path, user_column=user_column)
     _refuse_no_numbers(
         wholes={"h3": h3, "min_visits": min_visits, "min_weekly_visits": min_weekly_visits},
-        others={"grid_km": grid_km, "reach_km": reach_km, "box_quantile": box_quantile},
+        others={"grid_km": grid_km, "reach_km": reach_km},
     )
     wrong: list[InputError] | None = None if skipped is None else []
     partition, place_column = _partition(
@@ -230,7 +226,6 @@ def read_records(
     filters = Filters(
         start=_moment("start", start),
         end=_moment("end", end),
-        box_quantile=box_quantile,
         min_visits=min_visits,
         min_weekly_visits=min_weekly_visits,
         mostly_inside=mostly_inside,
@@ -275,12 +270,11 @@ def read_records(
         layouts = [table.layout for table in tables]
     if wrong:
         raise wrong[-1]
-    look = first_look(tables, partition, window, filters.box_quantile, passes)
+    look = first_look(tables, partition, window, passes)
     gathering = (Gathering if trips is None else partial(FlowGathering, flows=trips, pairs=listed))(
-        locator=early or partition.locator(look.box),
+        locator=early or partition.locator(look.extent.box),
         epochs=epochs_of(window, look, length, local),
         window=window,
-        box=WORLD if filters.box_quantile is None else look.box,
         users=Labels(_user_dtype(layouts)),
         drop=drop_invalid,
     )
@@ -299,9 +293,7 @@ def read_records(
         | {f"end {role}": name for role, name in _names_of_columns(ends_of(tables)).items()},
         not_read=tuple(not_read),
         bad_files=tuple(map(str, skipped or ())),
-        notes=tuple(
-            about_reading(tables, rows, gathering, partition, look, found_forms=time_format is None)
-        )
+        notes=tuple(about_reading(tables, rows, gathering, found_forms=time_format is None))
         + tuple(about_ends(tables)),
     )
     return traces if known is None else add_friends(traces, known)

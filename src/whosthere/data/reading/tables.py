@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +27,7 @@ from whosthere.data.reading.opening import read_single
 from whosthere.data.reading.polygons import Polygons, holds_areas
 from whosthere.data.reading.source import naming
 from whosthere.data.regions import Regions
-from whosthere.errors import EmptyError, InputError, RecordsError, listed
+from whosthere.errors import EmptyError, InputError, RecordsError, listed, quote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +44,7 @@ HOUSEHOLDS = ("user", "household")
 _NOBODY = -1
 # No attribute is called that.
 _USER = "\0"
-# An attribute with more different numbers than these is cut into fifths.
+# An attribute with more different numbers than these does not name groups.
 _MOST_NUMBERS = 12
 # What other programs write where there is no value.
 _NO_VALUES = ("", "NaN", "nan")
@@ -188,7 +187,7 @@ def read_attributes(given: AnyPath | Frame, users: Sequence[str]) -> Attributes:
     """Read to which groups each user belongs, such as age, tariff and district.
 
     People are in the column "user", or else the first one; every other column is an attribute. One
-    of many different numbers is cut into fifths. Who has no value is in the group "not given".
+    of many different numbers is refused. Who has no value is in the group "not given".
     """
     path = place_of(given)
     table = read_single(given)
@@ -212,25 +211,23 @@ def read_attributes(given: AnyPath | Frame, users: Sequence[str]) -> Attributes:
         fix = "Give each person one row"
         raise RecordsError("has several different rows about a person", where=path, fix=fix)
     joined = pl.DataFrame({_USER: users}).join(known, on=_USER, how="left", maintain_order="left")
-    groups = joined.select(_in_groups(joined[name]) for name in names)
+    with naming(path):
+        groups = joined.select(_groups(joined[name]) for name in names)
     unknown = people[_USER].n_unique() - known.height
     return Attributes(groups, unknown, len(users) - known.height)
 
 
-def _in_groups(values: pl.Series) -> pl.Series:
-    """Return the names of groups by an attribute; many different numbers are cut into fifths."""
+def _groups(values: pl.Series) -> pl.Series:
+    """Return the names of groups by an attribute; many different numbers are none."""
     texts = values.cast(pl.String).str.strip_chars().replace(dict.fromkeys(_NO_VALUES, None))
     numbers = texts.cast(pl.Float64, strict=False)
-    if numbers.null_count() > texts.null_count() or numbers.n_unique() <= _MOST_NUMBERS:
-        return texts.fill_null(NOT_GIVEN)
-    # Rounded: a quantile is the number of one person.
-    fifths = [numbers.quantile(share) or 0.0 for share in (0.2, 0.4, 0.6, 0.8)]
-    cuts = sorted({float(f"{fifth:.2g}") for fifth in fifths})
-    ends = [f"{cut:,g}" for cut in cuts]
-    between = [f"above {low} to {high}" for low, high in pairwise(ends)]
-    labels = [f"up to {ends[0]}", *between, f"above {ends[-1]}"]
-    place = pl.Series(cuts).search_sorted(numbers.fill_null(0.0), side="left")
-    return pl.Series(values.name, labels).gather(place).set(numbers.is_null(), NOT_GIVEN)
+    n = numbers.drop_nulls().n_unique()
+    if numbers.null_count() == texts.null_count() and n > _MOST_NUMBERS:
+        raise InputError(
+            f"column {quote(values.name)} has {n:,} different numbers, which are no groups",
+            fix="Write groups in words, such as '18 to 29', or leave the column out",
+        )
+    return texts.fill_null(NOT_GIVEN)
 
 
 def read_households(given: AnyPath | Frame, users: Sequence[str]) -> Clusters:

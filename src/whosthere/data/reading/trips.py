@@ -21,7 +21,6 @@ from whosthere.data.flows import Pairs
 from whosthere.data.ledger import Entry
 from whosthere.data.reading.batches import TO, Batch, RecordTable, Rejects
 from whosthere.data.reading.columns import READ_BOTH, Columns, Layout, arrange, both_ends
-from whosthere.data.reading.extent import WORLD, lon_lat
 from whosthere.data.reading.gather import (
     REASONS,
     Fate,
@@ -47,10 +46,9 @@ if TYPE_CHECKING:
 _MOST_PAIRS = 10_000_000
 _EARLY = "lies before the departure"
 # The last of the checks whose trips speak against a user being inside.
-_LAST_OUTSIDE = 2
+_LAST_OUTSIDE = 1
 _LENGTH = specs.Text("a length of time such as 20min", parse_length, format_length)
 _MICROSECOND = timedelta(microseconds=1)
-_OUT_OF_BOX = -3
 _ENDS = ("origin", "destination")
 
 
@@ -312,8 +310,6 @@ class FlowGathering(Gathering):
             raise unknown_region(batch, int(np.argmax(unknown)), places)
         if "lon" in places.columns:
             self.at_zero += int(((places["lon"] == 0) & (places["lat"] == 0)).sum())
-            if self.box is not WORLD:
-                region[~self.box.holds(*lon_lat(places))] = _OUT_OF_BOX
         return region
 
     def rows(self, *, only_visited: bool) -> tuple[Traces, list[Entry]]:
@@ -360,11 +356,9 @@ class FlowGathering(Gathering):
     def _lost(self, trips: Trips, epoch: Ints32) -> dict[str, Bools]:
         """Return which trips do not count, by reason, in the order of the checks."""
         in_window = (epoch >= 0) & self.window.holds(trips.departed)
-        worse = np.minimum(trips.origin, trips.destination)
         lost = {
             REASONS[Fate.OUT_OF_WINDOW]: ~in_window,
-            REASONS[Fate.OUT_OF_BOX]: worse == _OUT_OF_BOX,
-            REASONS[Fate.OUT_OF_REGIONS]: worse < 0,
+            REASONS[Fate.OUT_OF_REGIONS]: np.minimum(trips.origin, trips.destination) < 0,
         }
         if self.flows.max_gap is not None:
             longest = self.flows.max_gap // _MICROSECOND
