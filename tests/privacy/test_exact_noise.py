@@ -68,6 +68,17 @@ class TestDecisions:
         assert found.tolist() == [1, is_more, 0, 0]
         assert drawn == [8]
 
+    def test_the_smallest_word_is_one_like_others(self, words):
+        """U is just below 2^-64, which e^(-4.1 k) is not for k up to 10."""
+        words([0], further=b"\xff")
+        assert exact_noise._geometric(1, self.RATE).tolist() == [10]
+
+    @pytest.mark.parametrize(("further", "size"), [(b"\0", 1), (b"\xff", 0)])
+    def test_a_small_word_leaves_doubt(self, words, further, size):
+        """U lies between 5 and 6 times 2^-64, and e^-x at 5.2 of them."""
+        words([5], further=further)
+        assert exact_noise._geometric(1, Fraction(427127, 10**4)).tolist() == [size]
+
     def test_in_doubt_everything_is_settled_as_in_floating_point(self):
         drawn = exact_noise.fair_words(500)
         place = -np.log(exact_noise._middle(drawn)) * 3

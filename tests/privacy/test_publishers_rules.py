@@ -117,7 +117,9 @@ class TestCellKey:
     def test_too_little_variance_is_refused_with_the_least(self):
         with pytest.raises(SpecError, match=r"variance \(v\) of 6 or more"):
             CellKey(5, 4, 4)
-        assert CellKey(5, 6, 4).changes.chances.min() >= 0
+        least = CellKey(5, 6, 4).changes.chances
+        assert least.min() >= 0
+        assert least.sum(axis=1) == pytest.approx(1)
 
     @pytest.mark.parametrize("js", [5, 6])
     def test_js_must_be_below_d(self, js):
@@ -216,6 +218,10 @@ class TestTables:
             assert mechanism.pmf([count, count + 1], count, 2000) == pytest.approx([0.75, 0.25])
         for count in (8, 10, 2000):
             assert mechanism.pmf(count, count, 2000) == pytest.approx(1)
+        # Rows 0 to 8: the first is of empty cells.
+        assert Ptable(path, again=8).changes.again == 8
+        with pytest.raises(SpecError, match="too few rows to repeat 9"):
+            Ptable(path, again=9)
 
     @pytest.mark.parametrize(
         ("text", "said"),

@@ -1,5 +1,6 @@
 """Several tables of the same people: the words for them, their noise, and what they guarantee."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -212,6 +213,15 @@ class TestGuarantees:
         both = self.of(traces, (user, ORDINARY), (other, DAYS)).worst
         assert both.eps == both.pure_eps == pytest.approx(1.6)
         assert both.auc == Budget(both.eps).auc
+
+    def test_of_several_noises_leave_out_what_one_does(self, traces):
+        wide = ["laplace(eps=0.3, unit=user, max_visits=30)", "gaussian(eps=0.3)"]
+        both = self.of(traces, (wide[0], ORDINARY), (wide[1], DAYS)).worst
+        assert both.delta == pytest.approx(1e-6)
+        assert both.pure_eps == math.inf
+        more = self.of(traces, (wide[0], ORDINARY), (wide[0].replace("30", "31"), DAYS)).worst
+        assert more.delta == pytest.approx(1e-6)
+        assert more.eps < more.pure_eps < 1.2
 
     def test_need_a_guarantee_of_every_table(self, traces):
         assert self.of(traces, ("laplace(eps=1, unit=event)", ORDINARY), ("raw", DAYS)) is None
