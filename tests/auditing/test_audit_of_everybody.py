@@ -1,6 +1,5 @@
 """Audits of everybody: the same folder, seeds, workers and verdicts as for groups."""
 
-import json
 import re
 import shutil
 from dataclasses import replace
@@ -384,15 +383,12 @@ class TestRelease:
         with pytest.raises(InputError, match="audit of everybody, and this would be of 20"):
             wt.publish(path, SAFE, group_size=20, audit=found.folder)
 
-    def test_verdicts_follow_from_the_scores(self, found, path, tmp_path):
-        """Not from what was written into a file by hand."""
-        folder = tmp_path / "copy"
-        shutil.copytree(found.folder, folder)
-        verdicts = json.loads((folder / "verdicts.json").read_text())
-        verdicts["verdicts"][0]["decision"] = "accept"
-        (folder / "verdicts.json").write_text(json.dumps(verdicts))
-        with pytest.raises(InputError, match="did not accept suppress"):
-            wt.publish(path, "suppress(k=1)", audit=folder)
+    def test_scores_of_everybody_that_were_changed_are_noticed(self, found, path, tmp_path):
+        folder = shutil.copytree(found.folder, tmp_path / "copy")
+        changed = next((folder / "everybody").iterdir())
+        pl.read_parquet(changed).reverse().write_parquet(changed)
+        with pytest.raises(InputError, match=f"{changed.name}: is not as it was written"):
+            wt.publish(path, SAFE, audit=folder)
 
 
 def test_trained_attacks_are_made_on_some(city):
