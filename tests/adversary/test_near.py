@@ -14,8 +14,8 @@ from whosthere.adversary.rates import Seen, factors, fit_rates, hours_of_week, l
 from whosthere.data.epochs import Epochs
 from whosthere.data.flows import Pairs
 from whosthere.data.regions import Regions
-from whosthere.privacy.facts import Facts
 from whosthere.privacy.catalogue import PRESETS
+from whosthere.privacy.facts import Facts
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
 

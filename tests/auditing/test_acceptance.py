@@ -9,7 +9,6 @@ import pytest
 
 import whosthere as wt
 from whosthere import NotAuditedWarning
-from whosthere.auditing.acceptance import judged_again
 from whosthere.auditing.loading import load
 from whosthere.cli.main import main
 from whosthere.errors import FileError, InputError
@@ -268,13 +267,6 @@ def test_an_unfinished_audit_accepts_nothing(folder, traces, tmp_path):
     (tmp_path / "manifest.json").write_text((folder / "run" / "manifest.json").read_text())
     with pytest.raises(FileError, match="not finished"):
         wt.publish(traces, SAFE, group_size=M, audit=tmp_path)
-
-
-def test_judging_again_gives_the_same_findings_and_verdicts(folder, accepted):
-    again = judged_again(folder / "run")
-    assert set(again.findings) <= set(accepted.findings)
-    assert [one.decision for one in again.verdicts] == ["accept", "reject"]
-    assert [one.reasons for one in again.verdicts] == [one.reasons for one in accepted.verdicts]
 
 
 def test_without_its_scores_an_audit_accepts_nothing(folder, traces, tmp_path):

@@ -32,7 +32,6 @@ from whosthere.game.scoring import (
     NOTHING,
     Scored,
     TaskScores,
-    by_setting,
     tests_and_controls,
 )
 from whosthere.inference.looks import Look
@@ -210,31 +209,6 @@ class RunFolder:
         paths = [_of_everybody(self._task_file(plan, task)) for task in plan.tasks if task in done]
         everybody = _panels(named, [path for path in paths if path.exists()])
         return Scores(tests, controls, everybody)
-
-    def read_tasks(self) -> tuple[Scores, int]:
-        """Read the kept tasks of a plan of which only the manifest is known, and count them."""
-        manifest = self.manifest
-        settings, targets = manifest["settings"], manifest["plan"]["targets"]
-        order = {row: i for i, row in enumerate(targets)}
-
-        def place_of(path: Path) -> tuple[str, int, int]:
-            what, number, _, scheme = path.stem.split("-")
-            place = order.get(int(number), -1) if what == "target" else int(number)
-            return what, place, int(scheme)
-
-        found = (self.path / "tasks").glob("*-*-scheme-*.parquet")
-        paths = sorted((one for one in found if place_of(one)[1] >= 0), key=place_of)
-        tests, controls = by_setting([one["setting"] for one in settings], map(_read_task, paths))
-        schemes = [*dict.fromkeys((one["mechanism"], one["group_size"]) for one in settings)]
-        named = {
-            one["setting"]: (
-                schemes.index((one["mechanism"], one["group_size"])),
-                manifest["plan"]["contests"][one["setting"]],
-            )
-            for one in settings
-        }
-        everybody = [one for path in paths if (one := _of_everybody(path)).exists()]
-        return Scores(tests, controls, _panels(named, everybody)), len(paths)
 
     def write_results(self, name: str, table: pl.DataFrame) -> None:
         """Write a table for other programs to read."""

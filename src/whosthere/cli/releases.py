@@ -46,10 +46,10 @@ def release(
     """
     from whosthere.auditing.acceptance import (
         acceptance,
-        judged_again,
         not_audited,
         too_little_left,
     )
+    from whosthere.auditing.loading import load
     from whosthere.data.files import fingerprint
     from whosthere.data.traces import Traces
     from whosthere.inference.vocabulary import UTILITY_WORDS
@@ -66,7 +66,7 @@ def release(
     refuse_one_person(everybody, group_size)
     audited, warning = None, f"{not_audited(group_size, everybody)}."
     if audit is not None:
-        found = judged_again(audit)
+        found = load(audit)
         audited = acceptance(found, chosen, group_size, everybody, fingerprint(traces))
         warning = too_little_left(found, Scheme(chosen, group_size or everybody.n_users))
     made = publish(everybody, tables=chosen, group_size=group_size, seed=seed, audited=audited)

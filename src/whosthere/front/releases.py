@@ -14,7 +14,8 @@ from whosthere.adversary.attacks.base import View
 from whosthere.adversary.everybody import ScoresOfEverybody, score_everybody
 from whosthere.adversary.suspects import Known, Places, over, visits_of_one
 from whosthere.adversary.targets import read_target
-from whosthere.auditing.acceptance import acceptance, judged_again, not_audited
+from whosthere.auditing.acceptance import acceptance, not_audited
+from whosthere.auditing.loading import load
 from whosthere.auditing.options import several
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.release_check import ReleaseCheck, check_release
@@ -85,7 +86,7 @@ def publish(
         The result of an audit, or its folder. The release is refused unless this audit accepted
         exactly this mechanism and group size on these traces, with `weeks` for as many weeks or
         more and for all fewer ones that it tried, and says by which audit it was accepted. Without
-        it, and without a seed, there is a warning. A folder is judged again from its scores.
+        it, and without a seed, there is a warning.
     """
     everybody = loaded(traces)
     chosen = tables_of(several(tables), mechanism, everybody, weeks=weeks, every=every)
@@ -97,7 +98,7 @@ def publish(
         raise InputError(problem, fix="Give its size instead (`group_size`), or no audit (`audit`)")
     if audit is not None:
         with as_file(traces) as (path, _):
-            found = audit if isinstance(audit, AuditResult) else judged_again(audit)
+            found = audit if isinstance(audit, AuditResult) else load(audit)
             audited = acceptance(found, chosen, group_size, everybody, fingerprint(path))
     made = publishing.publish(
         everybody,
