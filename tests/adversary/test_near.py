@@ -163,6 +163,18 @@ def test_the_level_of_two_places_is_not_counted_twice(rng):
     assert np.sqrt((moved**2).mean()) < 0.1
 
 
+@pytest.mark.parametrize("spec", ["raw", "suppress(k=2)", "laplace(eps=1, unit=event)"])
+def test_hours_of_the_week_are_not_counted_twice(rng, spec):
+    """They differ, and nothing else does: errors grow by less than a twentieth (else by a tenth or more)."""
+    rates = np.tile(2 * np.exp(rng.normal(0, 0.6, (60, 28)) - 0.18), (1, 6))
+    release = _release(rates, spec, rng, _regions(rng, 60), 6 * HOUR)
+    plain, found = (
+        fit_rates(release, (factors, hours_of_week, *more)).at_cells for more in ((), (near,))
+    )
+    error = ((plain - np.log(rates)) ** 2).mean()
+    assert ((found - np.log(rates)) ** 2).mean() < 1.05 * error
+
+
 @pytest.mark.parametrize("alike", ["there and back", "to places nearby", "from places nearby"])
 def test_trips_learn_from_trips_around(rng, alike):
     """One epoch after the other by itself: errors beyond levels fall by a tenth.

@@ -11,8 +11,9 @@ and the logarithm of a cell's rate moves by a sum of z over the kinds. Each kind
 makes the published counts most likely, through the mechanism, and never less than nothing: fitted
 rates follow each count a little, which its neighbours would otherwise be used to take back.
 
-Trips between two places share a level that rates do not know (see `levels`). Neighbours tell only
-what lies beyond it, or the level would be counted twice.
+Neighbours tell only what lies beyond all that is known otherwise, or it would be counted twice:
+beyond the factors of hours of the week, and beyond the level that trips between two places share
+(see `levels`), which their rates do not know.
 """
 
 from __future__ import annotations
@@ -131,16 +132,16 @@ def near(seen: Seen, so_far: Rates) -> Rates:
 
 
 def _with_levels(seen: Seen, so_far: Rates) -> Floats:
-    """Return logarithms of rates by cell, with what is known of the levels of trips."""
+    """Return logarithms of rates at cells, with what is known of the levels of trips."""
     shape = seen.symbols.shape
     lines = Lines.of(seen.release.regions, shape)
     if not lines.are_relative:
-        return so_far.base
-    at = lines.take(seen.symbols, -1), lines.take(so_far.base), seen.tables
+        return so_far.at_cells
+    at = lines.take(seen.symbols, -1), lines.take(so_far.at_cells), seen.tables
     levels = Levels.of(*at, relative=True)
     means = (np.exp(levels.log_weight) * levels.nodes).sum(axis=1, keepdims=True)
     by_cell = lines.put(np.broadcast_to(means, lines.cells.shape), shape)
-    return np.asarray(so_far.base + by_cell)
+    return np.asarray(so_far.at_cells + by_cell)
 
 
 def _likeliest(symbols: Ints32, log_rates: Floats, pulled: Floats32, tables: Tables) -> Floats:

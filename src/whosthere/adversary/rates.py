@@ -2,7 +2,7 @@
 
 Rates are logarithms by cell. A model of them is a list of parts. Each is given the release and the
 rates so far, and returns better ones: factors of regions and epochs (or of the two ends of trips),
-components that stand out of the noise, what is counted around, factors of the hours of the week.
+components that stand out of the noise, factors of the hours of the week, what is counted around.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ RANK_ONE: tuple[Part, ...] = (factors,)
 """A factor of the region times one of the epoch, as earlier versions did."""
 LOW_RANK: tuple[Part, ...] = (*RANK_ONE, low_rank)
 """What whole regions and epochs have in common as well."""
-USUAL: tuple[Part, ...] = (*LOW_RANK, near, hours_of_week)
+USUAL: tuple[Part, ...] = (*LOW_RANK, hours_of_week, near)
 """All structure that stands out of a release's noise."""
 
 
