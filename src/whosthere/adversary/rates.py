@@ -151,8 +151,11 @@ def hours_of_week(seen: Seen, so_far: Rates) -> Rates:
     Each region was counted several times at the same hour then. What these counts have in common is
     a factor of their rates. Before they are seen its logarithm is normal, its mean is 1, and its
     spread is the one that makes all counts most likely. The counts of an hour then narrow it down.
-    A cell's own count is not looked at: it would hide whoever makes it a habit to be there.
+    A cell's own count is not looked at: it would hide whoever makes it a habit to be there. Trips
+    have none: most counts of two places are those of few people, and their level is not known yet.
     """
+    if isinstance(seen.release.regions, Pairs):
+        return so_far
     for kind in _kinds_of_hours(seen.release.epochs):
         so_far = Rates(so_far.base, so_far.at_cells + _alike(seen, so_far.at_cells, kind))
     return so_far
