@@ -165,7 +165,7 @@ def test_the_level_of_two_places_is_not_counted_twice(rng):
 
 @pytest.mark.parametrize("spec", ["raw", "suppress(k=2)", "laplace(eps=1, unit=event)"])
 def test_hours_of_the_week_are_not_counted_twice(rng, spec):
-    """They differ, and nothing else does: errors grow by less than 5 % (by 10 or 20 % otherwise)."""
+    """They differ, and nothing else does: errors grow by less than 5 % (else by 10 to 20 %)."""
     rates = np.tile(2 * np.exp(rng.normal(0, 0.6, (60, 28)) - 0.18), (1, 6))
     release = _release(rates, spec, rng, _regions(rng, 60), 6 * HOUR)
     plain, found = (
