@@ -327,6 +327,13 @@ def test_two_weeks_are_the_least(rng, length, n, are_weeks):
     assert (fitted.at_cells != fitted.base).any() == are_weeks
 
 
+def test_trips_have_no_hours_of_the_week(rng):
+    """The level of two places would look like one."""
+    pairs = Pairs(Regions(["a", "b", "c"]))
+    fitted = fit_rates(_release(_weeks(rng, 8)[:9], "raw", rng, regions=pairs, length=SIX_HOURS))
+    assert np.array_equal(fitted.at_cells, fitted.base)
+
+
 def test_a_count_says_nothing_of_its_own_rate_and_something_of_others(rng):
     """Nobody hides in the factor of an hour by being there once."""
     release = _release(_weeks(rng, 8), "raw", rng, length=SIX_HOURS)

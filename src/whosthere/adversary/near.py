@@ -11,14 +11,14 @@ and the logarithm of a cell's rate moves by a sum of z over the kinds. Each kind
 makes the published counts most likely, through the mechanism, and never less than nothing: fitted
 rates follow each count a little, which its neighbours would otherwise be used to take back.
 
-Trips between two places share a level that rates do not know (see `levels`). Neighbours tell only
-what lies beyond it, or the level would be counted twice.
+Neighbours tell only what lies beyond all that is known otherwise, or it would be counted twice:
+beyond the factors of hours of the week, and beyond the level that trips between two places share
+(see `levels`), which their rates do not know.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -29,8 +29,10 @@ from whosthere.adversary.levels import Levels, Lines, some
 from whosthere.data.flows import Pairs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from whosthere.adversary.rates import Rates, Seen
-    from whosthere.arrays import Bools, Floats, Floats32, Ints32, Ints64
+    from whosthere.arrays import Floats, Floats32, Ints32, Ints64
     from whosthere.data.epochs import Epochs
     from whosthere.data.regions import Regions
     from whosthere.kernels.lines import Scales
@@ -53,66 +55,62 @@ class Kinds(NamedTuple):
     bounds: Ints64
     """First column of `near` and the one after the last, and the same of `lags`, by kind."""
     near: Ints32
-    """Regions around each, -1 where there is none."""
+    """Regions around each, -1 where there is none, all kinds one after the other."""
     lags: Ints64
-    """How many epochs later, all kinds one after the other."""
+    """How many epochs later, likewise."""
 
     @classmethod
     def of(cls, regions: Regions, epochs: Epochs) -> Self:
         """Return the kinds of neighbours that the cells of a table have."""
-        rings = _rings(regions)
-        ends = np.cumsum([0, *(ring.shape[1] for ring in rings.values())])
-        columns = dict(zip(rings, pairwise(ends), strict=True))
-        bounds, lags = [], list[int]()
-        for ring, around in _kinds(epochs):
-            used = [lag for lag in around if abs(lag) < epochs.n]
-            if used and ring in rings:
-                bounds.append((*columns[ring], len(lags), len(lags) + len(used)))
-                lags += used
-        by_kind = np.array(bounds, np.int64).reshape(-1, 4)
-        return cls(by_kind, np.hstack(list(rings.values())), np.array(lags, np.int64))
-
-    def only(self, kept: Bools) -> Kinds:
-        """Return some of the kinds."""
-        return self._replace(bounds=self.bounds[kept])
+        kinds = list(_kinds(regions, epochs))
+        near = [ring for ring, _ in kinds]
+        lags = [later[np.abs(later) < epochs.n] for _, later in kinds]
+        columns = np.cumsum([0, *(ring.shape[1] for ring in near)])
+        later = np.cumsum([0, *(some.size for some in lags)])
+        bounds = np.column_stack([columns[:-1], columns[1:], later[:-1], later[1:]])
+        return cls(bounds, np.hstack(near), np.concatenate(lags))
 
     def pulls(self, slopes: tuple[Floats32, Floats32], regions: Ints64) -> Floats32:
         """Return what each kind says at all epochs of some regions, shape (n_cells, n_kinds)."""
         return kernels.pulls(regions, *self, *slopes, _SPREAD**-2)
 
 
-def _rings(regions: Regions) -> dict[str, Ints32]:
-    """Return regions around each, by how they lie, shapes (n_regions, n_near)."""
-    rings = {"itself": np.arange(len(regions), dtype=np.int32)[:, None]}
+def _kinds(regions: Regions, epochs: Epochs) -> Iterator[tuple[Ints32, Ints64]]:
+    """Yield regions around each, shape (n_regions, n_near), and how much later they count."""
+    itself = np.arange(len(regions), dtype=np.int32)[:, None]
+    beside: list[Ints32] = []
     if isinstance(regions, Pairs):
-        grid, begin, end = regions.grid, regions.origins, regions.destinations
-        rings["way back"] = np.where(begin == end, -1, grid[end, begin])[:, None]
-        if regions.places.have_positions:
-            nearest = regions.places.nearest[:, :4]
-            rings["to next to it"] = grid[begin[:, None], nearest[end]]
-            rings["from next to it"] = grid[nearest[begin], end[:, None]]
+        beside = _trips_around(regions)
+        yield beside[0], _both(*range(2, 10))
     elif regions.have_positions:
-        by_ring = np.split(regions.nearest, (4, 8), axis=1)
-        rings |= dict(zip(("next to it", "near it", "around it"), by_ring, strict=True))
-    return {name: ring for name, ring in rings.items() if ring.size}
+        beside = [regions.nearest[:, :4]]
+        yield regions.nearest[:, 4:8], _both(0)
+        yield regions.nearest[:, 8:], _both(0)
+    for around in ((1,), (2,), (3, 4), range(5, 10)):
+        yield itself, _both(*around)
+    day = _DAY // epochs.length if _DAY % epochs.length == timedelta(0) else 0
+    if day > 1:
+        yield itself, _both(day)
+        yield itself, _both(day - 1, day + 1)
+        yield itself, _both(*(day * n for n in range(2, 8)))
+    for ring in beside:
+        for later in (0, 1, day) if day > 1 else (0, 1):
+            yield ring, _both(later)
 
 
-def _kinds(epochs: Epochs) -> list[tuple[str, list[int]]]:
-    """Return where neighbours lie, and the epochs around in which they count."""
-    kinds = [("itself", _both(*around)) for around in ((1,), (2,), (3, 4), range(5, 10))]
-    beside = ("next to it", "to next to it", "from next to it", "way back")
-    kinds += [(ring, lags) for ring in beside for lags in ([0], _both(1))]
-    kinds += [("near it", [0]), ("around it", [0]), ("way back", _both(*range(2, 10)))]
-    day = _DAY // epochs.length
-    if day > 1 and _DAY % epochs.length == timedelta(0):
-        days = (_both(day), _both(day - 1, day + 1), _both(*(day * n for n in range(2, 8))))
-        kinds += [("itself", lags) for lags in days] + [(ring, _both(day)) for ring in beside]
-    return kinds
+def _trips_around(pairs: Pairs) -> list[Ints32]:
+    """Return the way back of each pair, and pairs of which one end lies next to its own."""
+    grid, begin, end = pairs.grid, pairs.origins, pairs.destinations
+    back = np.where(begin == end, -1, grid[end, begin])[:, None]
+    if not pairs.places.have_positions:
+        return [back]
+    near = pairs.places.nearest[:, :4]
+    return [back, grid[begin[:, None], near[end]], grid[near[begin], end[:, None]]]
 
 
-def _both(*lags: int) -> list[int]:
+def _both(*lags: int) -> Ints64:
     """Return so many epochs later and earlier."""
-    return [sign * lag for lag in lags for sign in (1, -1)]
+    return np.unique([sign * lag for lag in lags for sign in (1, -1)])
 
 
 def near(seen: Seen, so_far: Rates) -> Rates:
@@ -124,24 +122,26 @@ def near(seen: Seen, so_far: Rates) -> Rates:
     used = some(len(symbols), size)
     at = symbols[used].reshape(-1), log_rates[used].reshape(-1), kinds.pulls(slopes, used)
     weights = _likeliest(*at, tables)
-    kept = weights > 0
+    if not weights.any():
+        return so_far
+    kept = kinds._replace(bounds=kinds.bounds[weights > 0])
     blocks = np.array_split(np.arange(len(symbols)), -(-len(symbols) // size))
-    found = [kinds.only(kept).pulls(slopes, block) @ weights[kept] for block in blocks]
+    found = [kept.pulls(slopes, block) @ weights[weights > 0] for block in blocks]
     moved = np.clip(np.concatenate(found), -_MOST_MOVED, _MOST_MOVED)
-    return so_far.moved(moved.reshape(symbols.shape)) if kept.any() else so_far
+    return so_far.moved(moved.reshape(symbols.shape))
 
 
 def _with_levels(seen: Seen, so_far: Rates) -> Floats:
-    """Return logarithms of rates by cell, with what is known of the levels of trips."""
+    """Return logarithms of rates at cells, with what is known of the levels of trips."""
     shape = seen.symbols.shape
     lines = Lines.of(seen.release.regions, shape)
     if not lines.are_relative:
-        return so_far.base
-    at = lines.take(seen.symbols, -1), lines.take(so_far.base), seen.tables
+        return so_far.at_cells
+    at = lines.take(seen.symbols, -1), lines.take(so_far.at_cells), seen.tables
     levels = Levels.of(*at, relative=True)
     means = (np.exp(levels.log_weight) * levels.nodes).sum(axis=1, keepdims=True)
     by_cell = lines.put(np.broadcast_to(means, lines.cells.shape), shape)
-    return np.asarray(so_far.base + by_cell)
+    return np.asarray(so_far.at_cells + by_cell)
 
 
 def _likeliest(symbols: Ints32, log_rates: Floats, pulled: Floats32, tables: Tables) -> Floats:

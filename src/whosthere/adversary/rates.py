@@ -2,7 +2,7 @@
 
 Rates are logarithms by cell. A model of them is a list of parts. Each is given the release and the
 rates so far, and returns better ones: factors of regions and epochs (or of the two ends of trips),
-components that stand out of the noise, what is counted around, factors of the hours of the week.
+components that stand out of the noise, factors of the hours of the week, what is counted around.
 """
 
 from __future__ import annotations
@@ -151,8 +151,11 @@ def hours_of_week(seen: Seen, so_far: Rates) -> Rates:
     Each region was counted several times at the same hour then. What these counts have in common is
     a factor of their rates. Before they are seen its logarithm is normal, its mean is 1, and its
     spread is the one that makes all counts most likely. The counts of an hour then narrow it down.
-    A cell's own count is not looked at: it would hide whoever makes it a habit to be there.
+    A cell's own count is not looked at: it would hide whoever makes it a habit to be there. Trips
+    have none: most counts of two places are those of few people, and their level is not known yet.
     """
+    if isinstance(seen.release.regions, Pairs):
+        return so_far
     for kind in _kinds_of_hours(seen.release.epochs):
         so_far = Rates(so_far.base, so_far.at_cells + _alike(seen, so_far.at_cells, kind))
     return so_far
@@ -193,7 +196,7 @@ RANK_ONE: tuple[Part, ...] = (factors,)
 """A factor of the region times one of the epoch, as earlier versions did."""
 LOW_RANK: tuple[Part, ...] = (*RANK_ONE, low_rank)
 """What whole regions and epochs have in common as well."""
-USUAL: tuple[Part, ...] = (*LOW_RANK, near, hours_of_week)
+USUAL: tuple[Part, ...] = (*LOW_RANK, hours_of_week, near)
 """All structure that stands out of a release's noise."""
 
 

@@ -95,7 +95,7 @@ def _add_later(to: Floats32, values: Floats32, lag: int) -> None:
         into[t] += of[t]
 
 
-@kernel()
+@kernel(fastmath=True)
 def slope_by_weights(
     symbols: Ints32,
     log_rates: Floats,
