@@ -11,6 +11,16 @@ from .fitted_rates import (
     relative_deviations as relative_deviations,
     standardised_residuals as standardised_residuals,
 )
+from .frequencies import (
+    Circles as Circles,
+    Laws as Laws,
+    Parts as Parts,
+    Visits as Visits,
+    chances_of_visits as chances_of_visits,
+    circles as circles,
+    laws_on_circles as laws_on_circles,
+    thinned as thinned,
+)
 from .groups import LINE as LINE, publish_groups as publish_groups
 from .l1_logistic import minimise as minimise
 from .lines import (
