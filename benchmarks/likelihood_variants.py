@@ -276,7 +276,6 @@ def main() -> None:
     crowd = [Profile(24), Profile(168), Smooth(), Neighbours(), Tempered()]
     usual = [
         NoShrink(),
-        "likelihood-ratio-reference",
         TrueRates(options.traces),
         Overdispersed(16.0),
         Overdispersed(4.0),

@@ -22,12 +22,12 @@ import numpy as np
 import polars as pl
 from scipy.special import gammaln, softmax
 from sklearn.metrics import roc_auc_score, roc_curve
+from whosthere.adversary.lines import log_sums
 
 import whosthere as wt
 from whosthere import kernels
 from whosthere.adversary import components, count_tables, groups
 from whosthere.adversary.attacks.likelihood_ratio import Null, nulls_of_everybody
-from whosthere.adversary.lines import log_sums
 from whosthere.adversary.rates import fit_rates
 from whosthere.data.traces import Group, Traces
 from whosthere.privacy.mechanism import Mechanism

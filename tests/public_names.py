@@ -199,10 +199,8 @@ def attack(release: wt.Release, traces: wt.Traces) -> wt.attacks.Answer:
         *trained,
         wt.attacks.KnockKnockPastGroups(),
         wt.attacks.LikelihoodRatio(),
-        wt.attacks.LikelihoodRatioReference(),
         wt.attacks.LogLikelihood(),
         wt.attacks.ContradictionRule(),
-        wt.attacks.JointDecoding(),
         Sum(),
     ]
     past = [wt.attacks.PastRelease(release, target_in=True)]

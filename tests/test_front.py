@@ -254,15 +254,13 @@ def test_attack(folder, traces, release, tmp_path):
     assert wt.attack(release, KnownRegions((1, 2))).p_value is None
 
 
-@pytest.mark.parametrize("attack", ["likelihood-ratio", "joint-decoding"])
-def test_everybody_is_asked_at_once(folder, traces, release, attack):
-    found = wt.attack(release, attack=attack, everybody=traces)
+def test_everybody_is_asked_at_once(folder, traces, release):
+    found = wt.attack(release, everybody=traces)
     assert found.prior == M / traces.n_users
     one = wt.attack(release, traces.trace(5), "likelihood-ratio")
-    if attack == "likelihood-ratio":
-        assert found.scores[5] == pytest.approx(one.score)
-        assert found.chances[5] == pytest.approx(one.posterior(found.prior))
-    again = wt.attack(release, attack=attack, everybody=folder / "traces.parquet", prior=0.5)
+    assert found.scores[5] == pytest.approx(one.score)
+    assert found.chances[5] == pytest.approx(one.posterior(found.prior))
+    again = wt.attack(release, everybody=folder / "traces.parquet", prior=0.5)
     assert np.array_equal(again.scores, found.scores)
     assert again.prior == 0.5
     assert found.to_frame().columns == ["row", "score", "chance"]
@@ -275,7 +273,7 @@ def test_several_tables_tell_more_of_everybody(traces):
     inside = np.isin(np.arange(traces.n_users), made.tables[0].group.rows)
     aucs = []
     for releases in (made.releases[:1], made.releases):
-        score = wt.attack(releases, attack="joint-decoding", everybody=traces).scores
+        score = wt.attack(releases, everybody=traces).scores
         aucs.append((score[inside][:, None] > score[~inside]).mean())
     assert aucs[1] > aucs[0] + 0.01
 
@@ -366,10 +364,6 @@ def test_recommend(traces, monkeypatch):
         (lambda t, r: wt.attack(r, everybody=t.select(range(M))), "counts [0-9]+ people, and"),
         (lambda t, r: wt.attack(r, everybody=t.between(0, 24)), "other regions or epochs"),
         (lambda t, r: wt.attack(r, attack="knock-knock", everybody=t), "one person after the"),
-        (
-            lambda t, r: wt.attack(r, attack="likelihood-ratio-reference", everybody=t),
-            "needs reference traces",
-        ),
         (
             lambda t, r: wt.attack(r, everybody=t.marked(np.zeros(t.cells.size, bool))),
             "nobody in the traces made a visit",

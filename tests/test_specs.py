@@ -12,11 +12,9 @@ from whosthere.adversary.attacks import (
     ATTACKS,
     Attack,
     ContradictionRule,
-    JointDecoding,
     KnockKnock,
     KnockKnockPastGroups,
     LikelihoodRatio,
-    LikelihoodRatioReference,
     LocMia,
     LogLikelihood,
     ZeroKnowledge,
@@ -65,12 +63,9 @@ zero = training | {
     "rule": st.booleans(),
     "fit_on": st.sampled_from(["per-release", "per-target", "per-target-in"]),
 }
-rates = {"rates": st.sampled_from(["low-rank", "rank-one"])}
 PARAMETERS = {
-    LikelihoodRatio: rates,
-    LikelihoodRatioReference: rates,
+    LikelihoodRatio: {"rates": st.sampled_from(["low-rank", "rank-one"])},
     ContradictionRule: {},
-    JointDecoding: {"judged": st.booleans()},
     LogLikelihood: {"validation_groups": even},
     KnockKnockPastGroups: thresholds
     | {

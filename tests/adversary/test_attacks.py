@@ -18,7 +18,6 @@ from whosthere.adversary.attacks import (
     KnockKnock,
     KnockKnockPastGroups,
     LikelihoodRatio,
-    LikelihoodRatioReference,
     LocMia,
     LogLikelihood,
     NotApplicableError,
@@ -191,7 +190,6 @@ def test_only_the_named_attacks_read_real_traces():
     readers = {attack.name for attack in EVERY_ATTACK if "reference" in attack.uses}
     assert readers == {
         "knock-knock",
-        "likelihood-ratio-reference",
         "loc-mia",
         "log-likelihood",
     }
@@ -338,7 +336,7 @@ def test_one_table_is_attacked_as_always_and_several_by_those_who_can(people, ta
     releases, _ = _releases(people, target, "suppress(k=1)", n=2)
     known, auxiliary = KnownVisits(people.trace(target)), Auxiliary(reference)
     view = View(releases[0].facts, known, auxiliary)
-    for chosen in (LikelihoodRatioReference(), _attack(KnockKnock)):
+    for chosen in (LikelihoodRatio(), _attack(KnockKnock)):
         alone = chosen.fit(view.facts, known, auxiliary, seed=3).score(releases[1])
         assert chosen.fit_tables([view], seed=3).score_tables(releases[1:]) == alone
     own = _OfOneTable()
@@ -617,7 +615,6 @@ def test_attacks_that_make_no_groups_of_the_reference_have_no_caution(people, re
     for one in EVERY_ATTACK:
         if not one.groups_from_reference:
             assert one.cautions(facts, few) == []
-    LikelihoodRatioReference().check(facts, KnownVisits(np.array([1])), few)
 
 
 @pytest.mark.parametrize(("m", "made_up"), [(150, 5000), (1000, 5000), (1001, 5005), (6000, 30000)])

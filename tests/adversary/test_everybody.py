@@ -4,11 +4,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from whosthere.adversary.attacks import RULED_OUT, JointDecoding
+from whosthere.adversary.attacks import RULED_OUT
 from whosthere.adversary.everybody import ScoresOfEverybody
 from whosthere.data.files import read_table
 from whosthere.errors import FileError
-from whosthere.privacy.publish import publish
 
 
 def scores_of(scores, prior=0.5, users=None):
@@ -42,21 +41,21 @@ def test_fewer_than_five_are_not_counted():
     assert scores_of([0.0] * 3).found()[0].people is None
 
 
-def test_what_joint_decoding_expects_is_what_happens(rng, traces):
-    """Of those called in, as many are in as it says, over 40 releases."""
+def test_what_is_expected_is_what_happens_where_the_model_holds(rng):
+    """Scores of people who are in with the chance that they say: of those called in, as many are.
+    40 draws of 200 people, 4 standard errors."""
     right, said, alarms = [], [], []
-    for seed in range(40):
-        made = publish(traces, mechanism="laplace(eps=1, unit=event)", group_size=20, seed=seed)
-        score = JointDecoding().score_everybody(made.release, traces)
+    for _ in range(40):
+        score = rng.normal(-1, 2, 200)
+        inside = rng.random(200) < 1 / (1 + np.exp(-score))
         [found] = scores_of(score).found([0.2])
-        inside = np.isin(np.arange(traces.n_users), made.group.rows)
         called = np.argsort(-score, kind="stable")[: found.people]
         right.append(inside[called].mean())
         said.append(found.right)
         alarms.append((~inside[called]).sum() / (~inside).sum())
     error = np.subtract(right, said).std(ddof=1) / np.sqrt(40)
     assert abs(np.subtract(right, said).mean()) < 4 * error
-    assert np.mean(alarms) < 0.25
+    assert 0.15 < np.mean(alarms) < 0.25
 
 
 def test_files_are_private_and_name_people_only_if_asked_to(tmp_path):

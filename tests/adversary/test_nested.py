@@ -202,9 +202,9 @@ def test_the_chance_to_count_is_that_of_the_rates_within_what_can_be():
     def kept(layouts, expected):
         views = [_view(one, "raw", 2, KnownVisits(np.array([0]))) for one in layouts]
         (chain,) = chains(views)
-        rates = [SimpleNamespace(log_rates_by_hour=np.log(one).__getitem__) for one in expected]
+        rates = [SimpleNamespace(at_cells=np.log(one)) for one in expected]
         nulls = [
-            SimpleNamespace(lines=SimpleNamespace(rates=of), release=SimpleNamespace(facts=v.facts))
+            SimpleNamespace(table=SimpleNamespace(rates=of), release=SimpleNamespace(facts=v.facts))
             for of, v in zip(rates, views, strict=True)
         ]
         levels = chain._levels_of(np.arange(2))

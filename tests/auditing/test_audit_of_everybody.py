@@ -440,19 +440,6 @@ def test_with_places_alone_some_are_asked(city):
     assert set(result.leaks["setting"]) == {places.setting, visits.setting}
 
 
-def test_what_needs_whole_traces_is_left_out_of_others(city):
-    options = AuditOptions.of(
-        mechanisms="suppress(k=1)",
-        everybody=True,
-        knowledge=["all", "share(0.5)"],
-        attacks=["joint-decoding", "likelihood-ratio"],
-    )
-    plan = make_plan(options, city)
-    whole, part = (list(map(str, plan.attacks_in(one))) for one in plan.settings)
-    assert whole == ["joint-decoding (study only)", "likelihood-ratio"]
-    assert part == ["likelihood-ratio"]
-
-
 def test_on_the_command_line(path, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
 

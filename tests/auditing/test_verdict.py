@@ -159,7 +159,7 @@ class TestAcceptance:
         assert verdict.reasons[1:] == only([*weak, found(0.5, 0.45, 0.55)]).reasons
         assert only([*weak, found(0.5, 0.45, 0.55)]).decision == "accept"
 
-    @pytest.mark.parametrize("name", ["likelihood-ratio-reference", "likelihood", CEILING])
+    @pytest.mark.parametrize("name", ["likelihood-ratio-other", "likelihood", CEILING])
     def test_nothing_else_stands_for_it(self, name):
         findings = [found(0.5, 0.45, 0.55, attack="b"), found(0.5, 0.45, 0.55, attack=name)]
         assert only(findings).decision == "cannot tell"

@@ -216,9 +216,8 @@ def test_a_prior_moves_the_posterior(whosthere, folder):
     assert low < high
 
 
-@pytest.mark.parametrize("attack", ["likelihood-ratio", "joint-decoding"])
-def test_everybody_is_asked_at_once_and_nobody_is_named(whosthere, folder, tmp_path, attack):
-    options = ["--everybody", folder / "everybody.parquet", "--attack", attack]
+def test_everybody_is_asked_at_once_and_nobody_is_named(whosthere, folder, tmp_path):
+    options = ["--everybody", folder / "everybody.parquet"]
     out = tmp_path / "scores.parquet"
     code, said, err = whosthere("attack", folder / "with-noisy.parquet", *options, "--out", out)
     assert (code, err) == (0, "")

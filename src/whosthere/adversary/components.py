@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from whosthere.privacy.mechanism import Mechanism
 
     Components: TypeAlias = tuple[Floats32, Floats32]
-    Base: TypeAlias = tuple[Floats, Floats, Floats]
 
 # One person is not taken for more than one standard deviation, however empty a cell is.
 _ONE_PERSON = 1.0
@@ -74,38 +73,21 @@ class Completion:
     scales: Scales
     """How kernels read the tables. Symbols without a bin are taken as they are, less `shift`."""
 
-    def deviations(self, log_rates: Floats) -> Floats:
-        """Return the deviation of cells of the given rates, same shape."""
-        place = (log_rates - self.tables.first) / self.tables.step
-        within = 1 / np.interp(place, np.arange(self.precision.size), self.precision)
-        beyond = place > self.precision.size - 1
-        if not beyond.any():
-            return np.asarray(within)
-        return np.where(beyond, np.sqrt(np.exp(log_rates) + self.scales.noise), within)
+    def relative_deviations(self, base: Floats) -> Floats:
+        """Return the deviation of cells over their base rates, given as logarithms, same shape."""
+        return kernels.relative_deviations(base, self.precision, self.scales)
 
     def residuals(
-        self, symbols: Ints32, base: Base, moved: Floats32
+        self, symbols: Ints32, base: Floats, moved: Floats32
     ) -> tuple[Floats32, Floats, Floats]:
         """Return by how many deviations completed counts lie above base rates.
 
         With their variances at the base rates, if there is nothing but chance, added up by row and
-        by column. `base` are logarithms by row, by column and by cell, as in `rates.Rates`. `moved`
-        says how many times larger the rates assumed so far are, as logarithms, shape (n_regions,
-        n_epochs), or (1, 1) where they are the base rates.
+        by column. `base` are logarithms by cell. `moved` says how many times larger the rates
+        assumed so far are, as logarithms, same shape, or (1, 1) where they are the base rates.
         """
-        return kernels.standardised_residuals(
-            symbols,
-            *base,
-            moved,
-            self.completed,
-            self.precision,
-            self.weight,
-            self.scales,
-        )
-
-    def relative_deviations(self, base: Base) -> Floats32:
-        """Return the deviation of each cell over its base rate, shape (n_regions, n_epochs)."""
-        return kernels.relative_deviations(*base, self.precision, self.scales)
+        tables = self.completed, self.precision, self.weight, self.scales
+        return kernels.standardised_residuals(symbols, base, moved, *tables)
 
 
 @lru_cache(maxsize=64)
@@ -135,27 +117,25 @@ def completion(mechanism: Mechanism, m: int) -> Completion:
     )
 
 
-def find_components(symbols: Ints32, base: Base, completion: Completion, rounds: int) -> Components:
-    """Return what rates differ by from base rates, in deviations, as two factors.
+def find_components(
+    symbols: Ints32, base: Floats, completion: Completion, rounds: int
+) -> Floats32 | None:
+    """Return what the logarithms of rates differ by from base rates; None where nothing stands out.
 
-    `base` are their logarithms by row, by column and by cell. Hidden counts are completed by the
-    rates found so far in so many rounds; without any, nothing is found. Shapes (n_regions, k) and
-    (n_epochs, k).
+    `base` are their logarithms by cell. Hidden counts are completed by the rates found so far, in
+    so many rounds. Shape (n_regions, n_epochs).
     """
-    found = np.zeros((symbols.shape[0], 0), np.float32), np.zeros((symbols.shape[1], 0), np.float32)
     moved, relative = np.zeros((1, 1), np.float32), None
-    for round_ in range(rounds):
+    for _ in range(rounds):
         residuals, by_row, by_column = completion.residuals(symbols, base, moved)
-        edge = edge_of(by_row, by_column)
         variance = max(float(by_row.sum()) / symbols.size, _LEAST_VARIANCE)
-        found = leading(residuals, edge, variance)
-        if not found[0].shape[1] or round_ == rounds - 1:
-            break
+        left, right = leading(residuals, edge_of(by_row, by_column), variance)
+        if not left.shape[1]:
+            return None
         if relative is None:
-            relative = completion.relative_deviations(base)
-        left, right = found
+            relative = own(completion.relative_deviations(base), np.float32)
         moved = log_share(left @ right.T, relative)
-    return found
+    return moved
 
 
 def edge_of(by_row: Floats, by_column: Floats) -> float:

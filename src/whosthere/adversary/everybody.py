@@ -130,7 +130,7 @@ def score_everybody(
     The chance of being in before is m among all by default.
     """
     if not isinstance(attack, AttackOnEverybody):
-        fix = "Use likelihood-ratio or joint-decoding, or name a target"
+        fix = "Use likelihood-ratio, or name a target"
         raise InputError(f"{attack} attacks one person after the other", fix=fix)
     attack.check_tables(views)
     people = [cast("Traces", one.auxiliary.everybody) for one in views]

@@ -167,12 +167,12 @@ class Chain:
         own = self._levels_of(finest.cells.astype(np.int64))
         tops = np.unique(own[-1]).tolist()
         leaves = self._levels_of(np.concatenate([self._leaves(top) for top in tops]))
-        log_rates = finest.lines.rates.log_rates_by_hour(leaves[0])
+        log_rates = finest.table.rates.at_cells.reshape(-1)[leaves[0]]
         place = {cell: i for i, cell in enumerate(leaves[0].tolist())}
         visited = np.array([place[cell] for cell in own[0].tolist()])
         log_rates[visited] = finest.log_rates + finest.log_levels_without()
         sums, which = np.unique(leaves[coarse], return_inverse=True)
-        wanted = nulls[coarse].lines.rates.log_rates_by_hour(sums)
+        wanted = nulls[coarse].table.rates.at_cells.reshape(-1)[sums]
         theirs = np.isin(nulls[coarse].cells, sums)
         at = np.searchsorted(sums, nulls[coarse].cells[theirs])
         wanted[at] = (nulls[coarse].log_rates + nulls[coarse].log_levels_without())[theirs]
@@ -211,11 +211,13 @@ class Chain:
         for level, nesting in enumerate(self.nestings, 1):
             chance = np.ones(leaves[0].size)
             if not nesting.adds_up:
-                of, into = (null.lines.rates for null in nulls[level - 1 : level + 1])
+                of, into = (
+                    null.table.rates.at_cells.reshape(-1) for null in nulls[level - 1 : level + 1]
+                )
                 parts, one_leaf = np.unique(leaves[level - 1], return_index=True)
                 cells, which = np.unique(leaves[level], return_inverse=True)
-                visits = np.bincount(which[one_leaf], np.exp(of.log_rates_by_hour(parts)))
-                ratio = np.exp(into.log_rates_by_hour(cells)) / visits
+                visits = np.bincount(which[one_leaf], np.exp(of[parts]))
+                ratio = np.exp(into[cells]) / visits
                 most = np.bincount(which[one_leaf]) * nulls[level - 1].release.facts.most_added
                 chance = np.maximum(np.minimum(ratio, _MOST_KEPT), 1 / most)[which]
             found.append(found[-1] + np.log(chance))
@@ -242,15 +244,15 @@ def _by_cell(cells: NDArray[np.integer], values: NDArray[Any]) -> dict[int, Any]
 
 def _information(null: Null) -> float:
     """Return what a table says about a factor of all its rates."""
-    log_rates = null.lines.rates.log_rates_of_lines(slice(None), 0)
-    return float(null.lines.tables.information_on_levels(null.release.symbols, log_rates).sum())
+    at = null.release.symbols, null.table.rates.base
+    return float(null.table.tables.information_on_levels(*at).sum())
 
 
 def _information_on_target(null: Null) -> float:
     """Return what a table says about the rates where the target is."""
     log_rates = null.log_rates[:, None]
     everywhere = np.zeros(log_rates.shape, np.int32)
-    on_logs = null.lines.tables.information_on_levels(everywhere, log_rates)
+    on_logs = null.table.tables.information_on_levels(everywhere, log_rates)
     return float((on_logs * np.exp(-2 * null.log_rates)).sum())
 
 

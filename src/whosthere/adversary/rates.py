@@ -1,240 +1,210 @@
-"""Background rates: how many others to expect in each cell, from the release alone."""
+"""Rates: how many others to expect in each cell, from the release alone.
+
+Rates are logarithms by cell. A model of them is a list of parts. Each is given the release and the
+rates so far, and returns better ones: factors of regions and epochs (or of the two ends of trips),
+components that stand out of the noise, factors of the hours of the week.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import log_ndtr
 
 from whosthere import kernels
-from whosthere.adversary.components import Completion, completion, find_components, log_share
+from whosthere.adversary.components import Completion, completion, find_components
 from whosthere.adversary.count_tables import CountTables, count_tables, filled
-from whosthere.adversary.flow_rates import Expected, fit_places, with_components
+from whosthere.adversary.levels import likeliest_spread, posterior, some
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals
-from whosthere.adversary.weekly import Alike, fit_weekly
-from whosthere.arrays import Floats, Floats32, Ints64, frozen
-from whosthere.data.cells import region_and_epoch
+from whosthere.adversary.places import Expected, components_of_places, fit_places
 from whosthere.data.flows import Pairs
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from whosthere.data.traces import Traces
+    from whosthere.arrays import Floats, Ints32, Ints64
+    from whosthere.data.epochs import Epochs
     from whosthere.privacy.release import Release
 
-_ROUNDS, _SHAPED_ROUNDS = 12, 4
+_ROUNDS = 12
 # Hidden counts are completed so often, each time by better rates.
 _COMPLETIONS = 4
 # A row or column is never taken for emptier than this many people in all of its cells.
 _LEAST_EXCESS = 0.05
 # Sums that vary no more than noise does are still taken for different by this share of it.
 _LEAST_SHARE = 0.01
-_CELLS_AT_A_TIME = 2**18
-FLAT = frozen(np.zeros((1, 1)), np.float64)
+_DAY, _WEEK = timedelta(days=1), timedelta(weeks=1)
+_FEWEST_WEEKS, _WORKING_DAYS = 2, 5
+# Spreads of factors of hours that are tried, on so many cells.
+_SPREADS = np.array((0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.4))
+_ABOUT_AS_WELL, _CELLS_TO_FIT = 2.0, 2**16
 
 
 @dataclass(frozen=True, eq=False)
-class Rates:
-    """Rates of people to expect in each cell.
+class Seen:
+    """What the parts of a model see of a release."""
 
-    A cell's base rate is exp(row + column + shape). The rate is that plus `left` times `right`, in
-    units of the deviation that a count has at the base rate, and a small share of it at least.
-
-    `rows` and `columns` are logarithms by region and by epoch, `shape` by cell, shape (n_regions,
-    n_epochs), or (1, 1) where there are none. `left` and `right` are components beyond the base,
-    shapes (n_regions, k) and (n_epochs, k), and `completion` is where the deviations come from.
-    `weekly` are factors of hours of the week, which single cells are multiplied by where two weeks
-    or more are published. `by_cell` are the logarithms of rates, shape (n_cells,), where they were
-    looked up beforehand.
-    """
-
-    rows: Floats
-    columns: Floats
-    shape: Floats
-    left: Floats32
-    right: Floats32
-    completion: Completion
-    weekly: tuple[Alike, ...] = ()
-    by_cell: Floats | None = None
-
-    def looked_up(self) -> Rates:
-        """Return the same rates for who asks for more cells than there are."""
-        cells = np.arange(self.rows.size * self.columns.size)
-        parts = np.array_split(cells, cells.size // _CELLS_AT_A_TIME + 1)
-        return replace(self, by_cell=np.concatenate([self.log_rates(some) for some in parts]))
+    release: Release
 
     @property
-    def n_components(self) -> int:
-        """How many components there are beyond the base rates."""
-        return int(self.left.shape[1])
+    def symbols(self) -> Ints32:
+        """What was published, as numbers from 0, shape (n_regions, n_epochs)."""
+        return self.release.symbols
 
-    def log_rates(self, cells: NDArray[np.integer]) -> Floats:
-        """Return the logarithm of the rate of each given cell."""
-        if self.by_cell is not None:
-            return np.asarray(self.by_cell[cells])
-        region, epoch = region_and_epoch(cells, self.columns.size)
-        base = self.rows[region] + self.columns[epoch]
-        if self.shape.size > 1:
-            base = base + self.shape[region, epoch]
-        if not self.n_components:
-            return np.asarray(base)
-        extra = (self.left[region] * self.right[epoch]).sum(axis=1)
-        return self._with_components(base, extra)
+    @cached_property
+    def tables(self) -> CountTables:
+        """What the mechanism makes of cells of known rates."""
+        return count_tables(self.release.mechanism, self.release.facts.most_count)
 
-    def log_rates_by_hour(self, cells: NDArray[np.integer]) -> Floats:
-        """Return logarithms of rates with the factors of hours of the week."""
-        region, epoch = region_and_epoch(cells, self.columns.size)
-        by_hour = (alike.log_factors[region, alike.time[epoch]] for alike in self.weekly)
-        return np.asarray(sum(by_hour, start=self.log_rates(cells)))
+    @cached_property
+    def completion(self) -> Completion:
+        """What hidden counts are completed to."""
+        return completion(self.release.mechanism, self.release.facts.most_count)
 
-    def log_rates_for(self, cells: NDArray[np.integer], person: Ints64 | int = 0) -> Floats:
-        """Return the same with factors that do not know the counts at a person's own cells.
+    def excess(self, sums: Floats, n_cells: int) -> Floats:
+        """Return sums less what empty cells give, as likely as they can be told from noise.
 
-        `person` says whose each cell is, numbered from 0.
+        The noise in a sum is known: that of empty cells, and about normal. What the sums vary by
+        beyond it is taken for real. Each sum is then replaced by its mean given what was published,
+        under a normal law of sums that are not negative.
         """
-        found = self.log_rates(cells)
-        for alike in self.weekly:
-            found = found + alike.log_factors_for(cells, person)
-        return found
-
-    def factors(self, axis: int) -> Floats:
-        """Return the logarithms of the factors of regions (0) or of epochs (1)."""
-        return self.rows if axis == 0 else self.columns
-
-    def log_rates_of_lines(self, lines: Ints64 | slice, axis: int) -> Floats:
-        """Return logarithms of the rates of all cells of regions (0) or epochs (1), a row each."""
-        sides = (self.rows, self.left, self.shape), (self.columns, self.right, self.shape.T)
-        (own, left, shape), (along, right, _) = sides if axis == 0 else sides[::-1]
-        base = own[lines, None] + along
-        if shape.size > 1:
-            base = base + shape[lines]
-        if not self.n_components:
-            return np.asarray(base)
-        return self._with_components(base, left[lines] @ right.T)
-
-    def dense(self) -> Floats:
-        """Return the rate of every cell, shape (n_regions, n_epochs)."""
-        return np.asarray(np.exp(self.log_rates_of_lines(slice(None), 0)))
-
-    def _with_components(self, base: Floats, extra: Floats32) -> Floats:
-        """Return logarithms of rates, given those of base rates and what components add."""
-        return np.asarray(base + log_share(extra, self.completion.deviations(base) / np.exp(base)))
-
-    @property
-    def _is_plain(self) -> bool:
-        return self.shape.size == 1 and not self.n_components
-
-    def total(self) -> float:
-        """Return how many visits to expect in all."""
-        if self._is_plain:
-            return float(np.exp(self.rows).sum() * np.exp(self.columns).sum())
-        return float(self.dense().sum())
-
-    def time_marginal(self) -> Floats:
-        """Return the probability that a visit is in each epoch, shape (n_epochs,)."""
-        by_epoch = np.exp(self.columns) if self._is_plain else self.dense().sum(axis=0)
-        return np.asarray(by_epoch / by_epoch.sum())
+        excess = sums - n_cells * self.tables.empty_mean
+        noise = n_cells * self.tables.empty_variance
+        if noise > 0:
+            real = max(float(excess.var()) - noise, _LEAST_SHARE * noise)
+            kept = real / (real + noise)
+            centre = max(float(excess.mean()), 0.0)
+            likely = np.asarray(centre + kept * (excess - centre), np.float64)
+            deviation = float(np.sqrt(kept * noise))
+            z = likely / deviation
+            log_density = -0.5 * z**2 - 0.5 * np.log(2 * np.pi)
+            excess = likely + deviation * np.exp(log_density - log_ndtr(z))
+        return np.asarray(np.maximum(excess, _LEAST_EXCESS))
 
 
-def fit_rates(release: Release, shape: Floats = FLAT, *, low_rank: bool = True) -> Rates:
-    """Fit rates to a release, through its mechanism.
+class Rates(NamedTuple):
+    """Logarithms of rates by cell, shape (n_regions, n_epochs) each."""
 
-    A cell's base rate is a factor of its region times one of its epoch (times `shape`, given as
-    logarithms). The factors are those at which the mechanism is expected to publish the sums
-    that it did publish. Where the sums are mostly noise they are drawn together first. With
-    `low_rank`, as many components are added as stand out of the noise of single cells, and factors
-    of hours of the week where two weeks or more are published. Flows have factors of origins,
-    destinations and epochs, and components of origins by destinations.
+    base: Floats
+    """As fitted to all counts: by these, levels of lines are told."""
+    at_cells: Floats
+    """As seen by whoever asks about one cell, whose own count some parts then leave out."""
+
+    def moved(self, by: Floats) -> Rates:
+        """Return rates that are larger by so much on a logarithmic scale."""
+        return Rates(self.base + by, self.at_cells + by)
+
+
+Part: TypeAlias = Callable[[Seen, Rates], Rates]
+
+
+def factors(seen: Seen, so_far: Rates) -> Rates:
+    """Multiply by a factor of the region and one of the epoch; of trips, by those of both ends.
+
+    The factors are those at which the mechanism is expected to publish the sums that it did
+    publish. Where the sums are mostly noise they are drawn together first.
     """
-    tables = count_tables(release.mechanism, release.facts.most_count)
-    completed = completion(release.mechanism, release.facts.most_count)
-    rounds = (_COMPLETIONS if release.mechanism.changes_counts else 1) if low_rank else 0
-    if isinstance(release.regions, Pairs) and shape.size == 1:
-        return _fit_flows(release, release.regions, tables, completed, rounds)
-    symbols, counts = release.symbols, filled(release)
-    by_row, by_column = (
-        _excess(counts.sum(axis=axis), symbols.shape[axis], tables) for axis in (1, 0)
+    regions, counts = seen.release.regions, filled(seen.release)
+    expected = Expected(
+        seen.tables.mean - seen.tables.empty_mean, seen.tables.first, seen.tables.step
     )
+    if isinstance(regions, Pairs):
+        return so_far.moved(np.add.outer(*fit_places(regions, _of_ends(seen, regions), expected)))
+    rows, columns = (seen.excess(counts.sum(axis=1 - i), counts.shape[1 - i]) for i in (0, 1))
     # Both must add up to the same, or the fit would wander.
-    by_column *= by_row.sum() / by_column.sum()
-    expected, first, step = tables.mean - tables.empty_mean, tables.first, tables.step
-    if shape.size > 1:
-        factors = kernels.fit_shaped(
-            by_row, by_column, shape, expected, first, step, _SHAPED_ROUNDS
-        )
-    else:
-        factors = kernels.fit_rank_one(by_row, by_column, expected, first, step, _ROUNDS)
-    base = (*factors, shape)
-    found = Rates(*base, *find_components(symbols, base, completed, rounds), completed)
-    if not low_rank:
-        return found
-    log_rates = found.log_rates_of_lines(slice(None), 0)
-    return replace(found, weekly=fit_weekly(symbols, log_rates, tables, release.epochs))
+    columns *= rows.sum() / columns.sum()
+    return so_far.moved(np.add.outer(*kernels.fit_rank_one(rows, columns, *expected, _ROUNDS)))
 
 
-def _fit_flows(
-    release: Release, pairs: Pairs, tables: CountTables, completed: Completion, rounds: int
-) -> Rates:
-    counts, n, n_epochs = filled(release), len(pairs.places), release.epochs.n
-    by_pair = counts.sum(axis=1)
+def _of_ends(seen: Seen, pairs: Pairs) -> tuple[Floats, Floats, Floats]:
+    """Return the sums of what was published by origin, destination and epoch, less empty cells."""
+    counts, n = filled(seen.release), len(pairs.places)
+    by_pair, n_epochs = counts.sum(axis=1), counts.shape[1]
     sums = []
     for end in (pairs.origins, pairs.destinations):
         # Pairs that are not published count as empty.
-        absent = (n - np.bincount(end, minlength=n)) * n_epochs * tables.empty_mean
-        sums.append(_excess(np.bincount(end, by_pair, n) + absent, n * n_epochs, tables))
-    sums.append(_excess(counts.sum(axis=0), len(pairs), tables))
+        absent = (n - np.bincount(end, minlength=n)) * n_epochs * seen.tables.empty_mean
+        sums.append(seen.excess(np.bincount(end, by_pair, n) + absent, n * n_epochs))
+    sums.append(seen.excess(counts.sum(axis=0), len(pairs)))
     by_origin, by_destination, by_epoch = (one * (sums[0].sum() / one.sum()) for one in sums)
-    expected = Expected(tables.first, tables.step, tables.mean - tables.empty_mean)
-    rows, columns = fit_places(pairs, (by_origin, by_destination, by_epoch), expected)
-    rows = with_components(pairs, release.symbols, (rows, columns), completed, rounds)
-    left, right = (np.zeros((size, 0), np.float32) for size in counts.shape)
-    return Rates(rows, columns, FLAT, left, right, completed)
+    return by_origin, by_destination, by_epoch
 
 
-def _excess(sums: NDArray[np.number], n_cells: int, tables: CountTables) -> Floats:
-    """Return sums less what empty cells give, as likely as they can be told from noise.
+def low_rank(seen: Seen, so_far: Rates) -> Rates:
+    """Add components that stand out of the noise of single cells, or of sums over epochs."""
+    regions = seen.release.regions
+    rounds = _COMPLETIONS if seen.release.mechanism.changes_counts else 1
+    given = seen.symbols, so_far.base, seen.completion, rounds
+    if isinstance(regions, Pairs):
+        return so_far.moved(components_of_places(regions, *given)[:, None])
+    found = find_components(*given)
+    return so_far if found is None else so_far.moved(found.astype(np.float64))
 
-    The noise in a sum is known: that of empty cells, and about normal. What the sums vary by
-    beyond it is taken for real. Each sum is then replaced by its mean given what was published,
-    under a normal law of sums that are not negative.
+
+def hours_of_week(seen: Seen, so_far: Rates) -> Rates:
+    """Multiply by factors of hours of a kind of day, then of the week, from two weeks on.
+
+    Each region was counted several times at the same hour then. What these counts have in common is
+    a factor of their rates. Before they are seen its logarithm is normal, its mean is 1, and its
+    spread is the one that makes all counts most likely. The counts of an hour then narrow it down.
+    A cell's own count is not looked at: it would hide whoever makes it a habit to be there.
     """
-    excess = sums - n_cells * tables.empty_mean
-    noise = n_cells * tables.empty_variance
-    if noise > 0:
-        real = max(float(excess.var()) - noise, _LEAST_SHARE * noise)
-        kept = real / (real + noise)
-        centre = max(float(excess.mean()), 0.0)
-        likely = np.asarray(centre + kept * (excess - centre), dtype=np.float64)
-        deviation = float(np.sqrt(kept * noise))
-        z = likely / deviation
-        log_density = -0.5 * z**2 - 0.5 * np.log(2 * np.pi)
-        excess = likely + deviation * np.exp(log_density - log_ndtr(z))
-    return np.asarray(np.maximum(excess, _LEAST_EXCESS))
+    for kind in _kinds_of_hours(seen.release.epochs):
+        so_far = Rates(so_far.base, so_far.at_cells + _alike(seen, so_far.at_cells, kind))
+    return so_far
 
 
-def reference_shape(reference: Traces) -> Floats:
-    """Return how far cells differ from region times epoch among real people, as logarithms.
+def _kinds_of_hours(epochs: Epochs) -> list[Ints64]:
+    """Return the kind of each epoch: its hour of a working day or a day off, and of the week."""
+    if epochs.n * epochs.length < _FEWEST_WEEKS * _WEEK or epochs.length >= _WEEK:
+        return []
+    starts = epochs.local_starts
+    weekday = np.array([start.weekday() for start in starts])
+    into_day = np.array([start.hour * 3600 + start.minute * 60 + start.second for start in starts])
+    slot = into_day // min(int(epochs.length.total_seconds()), int(_DAY.total_seconds()))
+    n_slots = slot.max() + 1
+    return [slot + (weekday >= _WORKING_DAYS) * n_slots, slot + weekday * n_slots]
 
-    A cell's own count is trusted as far as the counts vary beyond chance: it is drawn towards
-    what its region and epoch let expect (the mean of a gamma law after a Poisson count).
-    Shape (n_regions, n_epochs).
-    """
-    counts = reference.counts().astype(np.float64)
-    total = max(counts.sum(), 1.0)
-    expected = np.outer(counts.sum(axis=1) + 0.5, counts.sum(axis=0) + 0.5) / total
-    beyond_chance = ((counts - expected) ** 2 - expected).sum()
-    weight = float((expected**2).sum() / max(beyond_chance, 1e-9))
-    return frozen(np.log((counts + weight) / (expected + weight)), np.float64)
+
+def _alike(seen: Seen, log_rates: Floats, kind: Ints64) -> Floats:
+    """Return the log factor of each cell by the others of its region at a time of its kind."""
+    _, time, sizes = np.unique(kind, return_inverse=True, return_counts=True)
+    place, order = np.empty_like(time), np.argsort(time, kind="stable")
+    place[order] = np.arange(time.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    shape = len(log_rates), sizes.size, int(sizes.max())
+    symbols, rates = np.full(shape, -1, np.int32), np.zeros(shape)
+    symbols[:, time, place], rates[:, time, place] = seen.symbols, log_rates
+    lines = symbols.reshape(-1, shape[2]), rates.reshape(-1, shape[2])
+    used = some(len(lines[0]), max(_CELLS_TO_FIT // shape[2], 1))
+    tried = lines[0][used], lines[1][used], seen.tables
+    spread = likeliest_spread(*tried, _SPREADS, _ABOUT_AS_WELL)
+    # People are found where people go, which adds the squared spread to the expected logarithm.
+    expected = np.full(len(lines[0]), spread**2 / 2)
+    found = posterior(*lines, expected, spread, seen.tables)
+    without = found.means_without_each(*lines, seen.tables)
+    return np.asarray(without.reshape(shape)[:, time, place])
+
+
+USUAL: tuple[Part, ...] = (factors, low_rank, hours_of_week)
+"""All structure that stands out of a release's noise."""
+RANK_ONE: tuple[Part, ...] = (factors,)
+"""A factor of the region times one of the epoch, as earlier versions did."""
+
+
+def fit_rates(release: Release, parts: Sequence[Part] = USUAL) -> Rates:
+    """Fit rates to a release, through its mechanism, part by part."""
+    seen, found = Seen(release), Rates(*[np.zeros(release.symbols.shape)] * 2)
+    for part in parts:
+        found = part(seen, found)
+    return found
 
 
 def mechanism_marginals(release: Release) -> Marginals:
     """Estimate where, when and how often people are seen from rates fitted to a release."""
-    rates = fit_rates(release)
-    by_region = rates.dense().sum(axis=1)
-    return Marginals(
-        by_region / by_region.sum(),
-        rates.time_marginal(),
-        max(rates.total() / release.group_size, LEAST_MEAN),
-    )
+    rates = np.exp(fit_rates(release).base)
+    by_region, by_epoch, total = rates.sum(axis=1), rates.sum(axis=0), float(rates.sum())
+    mean = max(total / release.group_size, LEAST_MEAN)
+    return Marginals(by_region / total, by_epoch / total, mean)

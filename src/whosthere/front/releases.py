@@ -170,7 +170,7 @@ def attack(
         Who attacks, as a spec or an object.
     everybody
         Traces of all who may be in the release, in place of a target: all of them are asked, by
-        likelihood-ratio or joint-decoding. They lie over the cells of the table with most of them.
+        likelihood-ratio. They lie over the cells of the table with most of them.
     tables
         Of several tables with other regions, which cells each has, such as ``"finest"`` and
         ``"regions=districts.csv, epochs=1d"``, in their order.

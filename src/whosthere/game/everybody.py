@@ -105,12 +105,9 @@ class EverybodyGame(Game):
         )
 
     def obstacle(self, contest: Contest) -> str | None:
-        attack, rule = contest.attack, contest.setting.knowledge
+        attack = contest.attack
         if attack.uses & OF_ONE_RELEASE:
             return f"{attack} has something of one release, and is for the game of one target"
-        in_part = isinstance(attack, AttackOnEverybody) and attack.needs_whole_traces
-        if in_part and rule != All():
-            return f"{attack.name} needs all visits of the people who are asked, not {rule}"
         return None
 
     def rounds(self, population: Population, plan: Plan, task: Task) -> EverybodyRounds:

@@ -193,7 +193,7 @@ def _leaks_of_one(rounds: TargetRounds, *, whole: bool) -> pl.DataFrame:
                 added = axis.sums(cells, np.maximum(terms, LEAST_TERM))
                 leaks[setting, axis] += weight * added
         if whole:
-            dense = rates.dense()
+            dense = np.exp(rates.base)
             for place, axis in enumerate(axes):
                 estimated[place] += axis.shares(dense) / RELEASES_TO_LOOK_AT
     there = {place: np.flatnonzero(whole | ~np.isnan(leak)) for place, leak in leaks.items()}
@@ -224,12 +224,14 @@ def _leaks_of_everybody(rounds: EverybodyRounds) -> pl.DataFrame:
     drawn = [rounds.test(i) for i in range(RELEASES_TO_LOOK_AT)]
     releases = [one.publication.releases[attacked.place] for one in drawn]
     rates = [fit_rates(release) for release in releases]
+    dense = [np.exp(one.base) for one in rates]
     counts = attacked.traces.counts()
     marginals = pl.DataFrame(
         {
             "truth": np.concatenate([axis.shares(counts) for axis in axes]),
             "estimated": np.mean(
-                [np.concatenate([axis.shares(one.dense()) for axis in axes]) for one in rates], 0
+                [np.concatenate([axis.shares(one) for axis in axes]) for one in dense],
+                0,
             ),
         }
     )

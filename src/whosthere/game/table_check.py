@@ -120,7 +120,7 @@ def check_table(release: Release, visits: Sequence[Visits] = BANDS, *, seed: int
             fix="Give a table with counts above 0",
         )
     visits = list(dict.fromkeys(visits))
-    rates = fit_rates(release).dense()
+    rates = np.exp(fit_rates(release).base)
     total = float(rates.sum())
     chosen = [one for one in visits if _can_be_made(one.most, rates)]
     if not chosen:

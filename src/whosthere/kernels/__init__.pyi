@@ -1,4 +1,3 @@
-from .beliefs import Laws as Laws, pass_messages as pass_messages
 from .count_matrix import (
     CountMatrix as CountMatrix,
     cell_sums as cell_sums,
@@ -26,6 +25,7 @@ from .l1_logistic import minimise as minimise
 from .lines import (
     Scales as Scales,
     log_ratios_at_nodes as log_ratios_at_nodes,
+    means_without_each as means_without_each,
     scores_of_draws as scores_of_draws,
     sum_log_chances as sum_log_chances,
 )

@@ -203,9 +203,7 @@ def _log_step(
 @kernel()
 def standardised_residuals(
     symbols: Ints32,
-    rows: Floats,
-    columns: Floats,
-    shape: Floats,
+    log_base: Floats,
     moved: Floats32,
     completed: Floats32,
     precision: Floats,
@@ -214,31 +212,26 @@ def standardised_residuals(
 ) -> tuple[Floats32, Floats, Floats]:
     """Return (completed count - base rate) * precision, and weights by row and by column.
 
-    The base rate of cell (s, t) is ``exp(rows[s] + columns[t] + shape[s, t])``, where `shape` may
-    have a single row and column to say that it is 0 everywhere. So may `moved`, the logarithm of
-    how many times larger the rate itself is, which decides what a hidden count is completed to.
-    Beyond the tables, a count is taken as it is, less what is added on average, and the precision
-    is one by the root of the base rate and the noise. Marks are always completed by the tables.
+    `log_base` are logarithms of the base rates, shape (n_rows, n_columns), and `moved` that of how
+    many times larger the rate itself is, which decides what a hidden count is completed to; it may
+    have a single row and column to say that it is 0 everywhere. Beyond the tables, a count is taken
+    as it is, less what is added on average, and the precision is one by the root of the base rate
+    and the noise. Marks are always completed by the tables.
 
     Tables are by rate and bin of the published symbol, shape (n_rates, n_bins), or by rate. What is
     returned has the shapes (n_rows, n_columns), (n_rows,) and (n_columns,).
     """
     bin_of_symbol, first, step, noise, shift, base_value, marks, unit, _ = scales
     n_rows, n_columns = symbols.shape
-    shaped, is_moved = shape.size > 1, moved.size > 1
+    is_moved = moved.size > 1
     last = completed.shape[0] - 1
     per_step = 1.0 / step
-    row_factors, column_factors = np.exp(rows), np.exp(columns)
     made = np.empty((n_rows, n_columns), np.float32)
     by_row, by_column = np.zeros(n_rows), np.zeros(n_columns)
     for s in range(n_rows):
         for t in range(n_columns):
-            base = row_factors[s] * column_factors[t]
-            place = (rows[s] + columns[t] - first) * per_step
-            if shaped:
-                base *= np.exp(shape[s, t])
-                place += shape[s, t] * per_step
-            place = max(place, 0.0)
+            base = np.exp(log_base[s, t])
+            place = max((log_base[s, t] - first) * per_step, 0.0)
             k = min(int(place), last - 1)
             part = place - k
             if part > 1.0:
@@ -265,23 +258,15 @@ def standardised_residuals(
 
 
 @kernel()
-def relative_deviations(
-    rows: Floats, columns: Floats, shape: Floats, precision: Floats, scales: Scales
-) -> Floats32:
+def relative_deviations(log_base: Floats, precision: Floats, scales: Scales) -> Floats:
     """Return the deviation of each cell over its base rate, shape (n_rows, n_columns)."""
     first, step = scales.first, scales.step
-    shaped = shape.size > 1
     last = precision.size - 1
-    row_factors, column_factors = np.exp(rows), np.exp(columns)
-    made = np.empty((rows.size, columns.size), np.float32)
-    for s in range(rows.size):
-        for t in range(columns.size):
-            base = row_factors[s] * column_factors[t]
-            place = (rows[s] + columns[t] - first) / step
-            if shaped:
-                base *= np.exp(shape[s, t])
-                place += shape[s, t] / step
-            place = max(place, 0.0)
+    made = np.empty(log_base.shape)
+    for s in range(log_base.shape[0]):
+        for t in range(log_base.shape[1]):
+            base = np.exp(log_base[s, t])
+            place = max((log_base[s, t] - first) / step, 0.0)
             if place > last:
                 made[s, t] = np.sqrt(base + scales.noise) / base
             else:

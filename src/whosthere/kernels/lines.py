@@ -47,11 +47,7 @@ def sum_log_chances(
     Symbols and rates have the shape (n_lines, n_cells); negative symbols are left out. `nodes` are
     added to all logarithms of rates of a line.
     """
-    bin_of_symbol, first, step, noise, shift, base, marks, unit, _ = scales
-    # Symbols lie a unit apart.
-    log_two_pi = _LOG_TWO_PI - 2.0 * np.log(unit)
-    sums = np.zeros(nodes.shape)
-    last = log_chance.shape[1] - 1
+    bin_of_symbol, sums = scales.bin_of_symbol, np.zeros(nodes.shape)
     for line in range(symbols.shape[0]):
         for i in range(symbols.shape[1]):
             symbol = symbols[line, i]
@@ -59,19 +55,9 @@ def sum_log_chances(
                 continue
             row = log_chance[bin_of_symbol[min(symbol, bin_of_symbol.size - 1)]]
             for q in range(nodes.shape[1]):
-                log_rate = log_rates[line, i] + nodes[line, q]
-                place = (log_rate - first) / step
-                if place < last:
-                    # Below the table, chances are powers of the rate.
-                    k = max(int(place), 0)
-                    sums[line, q] += row[k] + (place - k) * (row[k + 1] - row[k])
-                elif symbol < marks:
-                    sums[line, q] += row[last]
-                else:
-                    rate = np.exp(log_rate)
-                    variance = rate + noise
-                    away = unit * (symbol + base) - rate - shift
-                    sums[line, q] -= 0.5 * (log_two_pi + np.log(variance) + away**2 / variance)
+                sums[line, q] += _log_chance(
+                    symbol, log_rates[line, i] + nodes[line, q], row, scales
+                )
     return sums
 
 
@@ -110,6 +96,60 @@ def log_ratios_at_nodes(
                 away = unit * (symbol + base) - rate - shift
                 found[i, q] = added * (away - 0.5 * added) / (rate + noise)
     return found
+
+
+@kernel()
+def means_without_each(
+    symbols: Ints32,
+    log_rates: Floats,
+    nodes: Floats,
+    log_weight: Floats,
+    log_chance: Floats,
+    scales: Scales,
+) -> Floats:
+    """Return the mean of the nodes of each line without each of its cells: (n_lines, n_cells).
+
+    `log_weight` are the log chances of the nodes given all cells; all else is as for
+    `sum_log_chances`.
+    """
+    bin_of_symbol, found = scales.bin_of_symbol, np.zeros(symbols.shape)
+    left = np.empty(nodes.shape[1])
+    for line in range(symbols.shape[0]):
+        for i in range(symbols.shape[1]):
+            symbol = symbols[line, i]
+            if symbol < 0:
+                continue
+            row = log_chance[bin_of_symbol[min(symbol, bin_of_symbol.size - 1)]]
+            top = -np.inf
+            for q in range(left.size):
+                log_rate = log_rates[line, i] + nodes[line, q]
+                left[q] = log_weight[line, q] - _log_chance(symbol, log_rate, row, scales)
+                top = max(top, left[q])
+            total = mean = 0.0
+            for q in range(left.size):
+                weight = np.exp(left[q] - top)
+                total += weight
+                mean += weight * nodes[line, q]
+            found[line, i] = mean / total
+    return found
+
+
+@part()
+def _log_chance(symbol: int, log_rate: float, row: Floats, scales: Scales) -> float:
+    """Return the log chance of a symbol in a cell of a rate, given the `row` of its bin."""
+    place, last = (log_rate - scales.first) / scales.step, row.size - 1
+    if place < last:
+        # Below the table, chances are powers of the rate.
+        k = max(int(place), 0)
+        return float(row[k] + (place - k) * (row[k + 1] - row[k]))
+    if symbol < scales.marks:
+        return float(row[last])
+    rate = np.exp(log_rate)
+    variance = rate + scales.noise
+    away = scales.unit * (symbol + scales.base) - rate - scales.shift
+    # Symbols lie a unit apart.
+    spread = _LOG_TWO_PI + np.log(variance) - 2.0 * np.log(scales.unit)
+    return float(-0.5 * (spread + away**2 / variance))
 
 
 @kernel()

@@ -13,7 +13,6 @@ from whosthere.adversary.attacks.base import (
 )
 from whosthere.adversary.attacks.calibration import calibrated as calibrated
 from whosthere.adversary.attacks.contradiction_rule import ContradictionRule as ContradictionRule
-from whosthere.adversary.attacks.joint_decoding import JointDecoding as JointDecoding
 from whosthere.adversary.attacks.knock_knock import (
     KnockKnock as KnockKnock,
     KnockKnockPastGroups as KnockKnockPastGroups,
@@ -22,7 +21,6 @@ from whosthere.adversary.attacks.knock_knock import (
 from whosthere.adversary.attacks.likelihood_ratio import (
     LikelihoodAnswer as LikelihoodAnswer,
     LikelihoodRatio as LikelihoodRatio,
-    LikelihoodRatioReference as LikelihoodRatioReference,
 )
 from whosthere.adversary.attacks.log_likelihood import LogLikelihood as LogLikelihood
 from whosthere.adversary.attacks.trained import TrainedAttack as TrainedAttack
@@ -35,10 +33,8 @@ ATTACKS = specs.Catalogue.of(
     LikelihoodRatio,
     ZeroKnowledge,
     KnockKnock,
-    LikelihoodRatioReference,
     KnockKnockPastGroups,
     LocMia,
     LogLikelihood,
-    JointDecoding,
     ContradictionRule,
 )

@@ -392,9 +392,6 @@ class AttackOnTables(Attack):
 class AttackOnEverybody(Attack):
     """An attack that scores many people at once, in far less time than one after the other."""
 
-    needs_whole_traces: ClassVar[bool] = False
-    """Whether it cannot be made with a part of what people did."""
-
     @abstractmethod
     def score_everybody(
         self, release: Release, people: Traces, auxiliary: Auxiliary | None = None

@@ -21,17 +21,16 @@ from whosthere.adversary.attacks.base import (
 )
 from whosthere.adversary.components import completion
 from whosthere.adversary.count_tables import count_tables
-from whosthere.adversary.flow_rates import FlowLines
 from whosthere.adversary.knowledge import Habits, chance_of_being_counted
-from whosthere.adversary.lines import KnownLevels, Levels, Lines, log_sums
+from whosthere.adversary.levels import Levels
 from whosthere.adversary.nested import Chain, chains
-from whosthere.adversary.rates import FLAT, Rates, fit_rates, reference_shape
-from whosthere.data.flows import Pairs
+from whosthere.adversary.rates import RANK_ONE, USUAL, Part, Rates, fit_rates
+from whosthere.adversary.scorer import Table
 from whosthere.errors import InputError
 from whosthere.inference.scores import RULED_OUT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -50,6 +49,7 @@ _BLOCK = 4096
 
 RatesFrom = Literal["low-rank", "rank-one"]
 """How much structure the rates may have: components that stand out of the noise, or none."""
+_PARTS: dict[RatesFrom, tuple[Part, ...]] = {"low-rank": USUAL, "rank-one": RANK_ONE}
 
 
 @dataclass(frozen=True)
@@ -128,12 +128,14 @@ class LikelihoodRatio(AttackOnTables, AttackOnEverybody):
         each = []
         for one in views:
             completion(one.facts.mechanism, one.facts.most_count)
-            shape, low_rank = self._shape(one.auxiliary), self.rates == "low-rank"
-            each.append(_Test(one.facts, one.knowledge, shape, low_rank=low_rank))
+            each.append(_Test(one.facts, one.knowledge, _PARTS[self.rates]))
         return each[0] if len(each) == 1 else _TestOfTables(tuple(each), chains(views))
 
     def score_everybody(
-        self, release: Release, people: Traces, auxiliary: Auxiliary | None = None
+        self,
+        release: Release,
+        people: Traces,
+        auxiliary: Auxiliary | None = None,  # noqa: ARG002
     ) -> NDArray[np.float64]:
         """Score a release for many people at once, whose whole traces are known.
 
@@ -141,43 +143,21 @@ class LikelihoodRatio(AttackOnTables, AttackOnEverybody):
         scores are those that `fit` and `score` give to one after the other, shape (n_users,).
         """
         check_people(release, people)
-        shape = self._shape(auxiliary or Auxiliary())
-        rates = fit_rates(release, shape, low_rank=self.rates == "low-rank")
+        rates = fit_rates(release, _PARTS[self.rates])
         blocks = [null.by_person(n) for n, null in nulls_of_everybody(release, people, rates)]
         scores = np.concatenate([np.empty(0), *blocks])
         return np.where(np.isinf(scores), RULED_OUT, scores)
-
-    def _shape(self, auxiliary: Auxiliary) -> NDArray[np.float64]:  # noqa: ARG002 - has none
-        """Return how rates differ from region times epoch, as far as that is known."""
-        return FLAT
-
-
-@dataclass(frozen=True)
-class LikelihoodRatioReference(LikelihoodRatio):
-    """The likelihood ratio with rates whose shape comes from real traces of other people."""
-
-    name: ClassVar[str] = "likelihood-ratio-reference"
-    summary: ClassVar[str] = (
-        "the likelihood ratio with rates shaped by real traces of other people, then fitted to "
-        "the release"
-    )
-
-    uses = frozenset({"reference"})
-
-    def _shape(self, auxiliary: Auxiliary) -> NDArray[np.float64]:
-        return reference_shape(auxiliary.real_traces)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Test(FittedAttack):
     facts: Facts
     knowledge: Known
-    shape: NDArray[np.float64]
-    low_rank: bool
+    parts: Sequence[Part]
 
     def score(self, release: Release) -> LikelihoodAnswer:
         check_same_facts(release, self.facts)
-        rates = fit_rates(release, self.shape, low_rank=self.low_rank)
+        rates = fit_rates(release, self.parts)
         return log_likelihood_ratio(release, self.knowledge, rates)
 
 
@@ -199,7 +179,7 @@ class _TestOfTables(FittedAttack):
         nulls = []
         for test, one in zip(self.tests, releases, strict=True):
             check_same_facts(one, test.facts)
-            rates = fit_rates(one, test.shape, low_rank=test.low_rank)
+            rates = fit_rates(one, test.parts)
             nulls.append(_null(one, test.knowledge, rates))
         scores = [chain.score([nulls[i] for i in chain.places]) for chain in self.chains]
         # One table that rules the target out is enough.
@@ -212,7 +192,7 @@ def log_likelihood_ratio(release: Release, knowledge: Known, rates: Rates) -> Li
     (score,) = null.by_person(1).tolist()
     if math.isinf(score):
         return LikelihoodAnswer(RULED_OUT, 0.0)
-    once = not null.lines.tables.draws and null.added.max(initial=1) == 1
+    once = not null.table.tables.draws and null.added.max(initial=1) == 1
     known = knowledge.certain.size > 0 and once
     return LikelihoodAnswer(score, 0.0, null=null if known else None)
 
@@ -232,35 +212,29 @@ def nulls_of_everybody(
     release: Release, people: Traces, rates: Rates
 ) -> Iterator[tuple[int, Null]]:
     """Look up what counts are like where people are, block by block, with how many they are."""
-    lines = _lines(release, rates.looked_up() if people.cells.size > people.n_cells else rates)
-    levels = KnownLevels(lines)
+    table = Table.of(release, rates=rates)
     for first in range(0, people.n_users, _BLOCK):
         ends = people.indptr[first : first + _BLOCK + 1]
         visited = people.cells[ends[0] : ends[-1]]
         person = np.repeat(np.arange(ends.size - 1), np.diff(ends))
         added = people.weights if people.weights is None else people.weights[ends[0] : ends[-1]]
         chance = chance_of_being_counted(visited, release.facts, person, added=added)
-        null = Null.of(release, lines, visited, chance, person, added=added, levels=levels)
+        null = Null.of(table, visited, chance, person, added=added)
         yield ends.size - 1, null
-
-
-def _lines(release: Release, rates: Rates, axis: int | None = None) -> Lines:
-    tables = count_tables(release.mechanism, release.facts.most_count)
-    if isinstance(release.regions, Pairs) and axis is None and rates.shape.size == 1:
-        return FlowLines.of_pairs(release.regions, release.symbols, rates, tables)
-    return Lines.of(release.symbols, rates, tables, axis)
 
 
 def _null(release: Release, knowledge: Known, rates: Rates) -> Null:
     """Return what counts are like, without the target, where the target is or may be."""
-    cells, chance = knowledge.likely_visits(
-        lambda: Habits(rates.time_marginal(), rates.total() / release.group_size)
-    )
+    cells, chance = knowledge.likely_visits(lambda: _habits(np.exp(rates.base), release.group_size))
     if not knowledge.certain.size:
         # Whole regions are known, and nothing about epochs.
-        return Null.of(release, _lines(release, rates, 0), cells, chance)
+        return Null.of(Table.of(release, rates=rates, by_region=True), cells, chance)
     chance = chance * chance_of_being_counted(cells, release.facts, added=knowledge.added)
-    return Null.of(release, _lines(release, rates), cells, chance, added=knowledge.added)
+    return Null.of(Table.of(release, rates=rates), cells, chance, added=knowledge.added)
+
+
+def _habits(rates: NDArray[np.float64], m: int) -> Habits:
+    return Habits(rates.sum(axis=0) / rates.sum(), float(rates.sum()) / m)
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,8 +255,7 @@ class Null:
         The known lines, whose each is where there are several people, and their levels.
     """
 
-    release: Release
-    lines: Lines
+    table: Table
     cells: NDArray[np.int32]
     log_rates: NDArray[np.float64]
     chance: NDArray[np.float64]
@@ -295,28 +268,28 @@ class Null:
     @classmethod
     def of(
         cls,
-        release: Release,
-        lines: Lines,
+        table: Table,
         cells: NDArray[np.int32],
         chance: NDArray[np.float64],
         person: NDArray[np.int64] | None = None,
         *,
         added: NDArray[np.int32] | int | None = None,
-        levels: Callable[[NDArray[np.int64]], Levels] | None = None,
     ) -> Null:
-        """Look the lines of cells up; those of one person, who adds 1 to each, by default.
-
-        `levels` gives those of the lines of several people.
-        """
-        line, _ = lines.place(cells)
-        n_lines = lines.symbols.shape[0]
+        """Look the lines of cells up; those of one person, who adds 1 to each, by default."""
+        n_lines, n_cells = table.lines.cells.shape
+        line = table.lines.places()[cells] // n_cells
         owned = line if person is None else person * n_lines + line
         key, place = np.unique(owned, return_inverse=True)
         owner, known = np.divmod(key, n_lines)
-        log_rates = lines.rates.log_rates_for(cells, 0 if person is None else person)
+        log_rates = table.rates.at_cells.reshape(-1)[cells]
         each = np.broadcast_to(np.int32(1 if added is None else added), cells.shape)
-        found = (levels or lines.levels)(known)
-        return cls(release, lines, cells, log_rates, chance, each, place, known, owner, found)
+        levels = Levels(table.levels.nodes[known], table.levels.log_weight[known])
+        return cls(table, cells, log_rates, chance, each, place, known, owner, levels)
+
+    @property
+    def release(self) -> Release:
+        """The release."""
+        return self.table.release
 
     def by_person(self, n: int) -> NDArray[np.float64]:
         """Return the scores of n people, minus infinity where one is ruled out, shape (n,).
@@ -324,7 +297,7 @@ class Null:
         Somebody whose draw is the same wherever nobody else is may have any of the draws.
         """
         by_draw = []
-        for log_chance, ratios in self.lines.tables.of_draws():
+        for log_chance, ratios in self.table.tables.of_draws():
             together = self._added_up(self._terms(ratios))
             by_line = log_sums(self.levels.log_weight + together)
             summed = by_line.sum(keepdims=True)
@@ -337,13 +310,11 @@ class Null:
         """Return what each cell adds to the score if rates are known, given as logarithms."""
         known = Levels(np.zeros((self.known.size, 1)), np.zeros((self.known.size, 1)))
         at = replace(self, log_rates=log_rates, levels=known)
-        return np.asarray(at._terms(self.lines.tables.of_ratios)[:, 0])
+        return np.asarray(at._terms(self.table.tables.of_ratios)[:, 0])
 
     def log_levels_without(self) -> NDArray[np.float64]:
         """Return the mean logarithm of the level at each cell, whose counts are not looked at."""
-        _, within = self.lines.place(self.cells)
-        nodes, log_weight = self.lines.levels(self.known, hidden=(self.place, within))
-        return np.asarray((np.exp(log_weight) * nodes).sum(axis=1)[self.place])
+        return np.asarray(self.table.log_levels_without_each().reshape(-1)[self.cells])
 
     def by_cell(self) -> NDArray[np.float64]:
         """Return what each cell adds to the score, minus infinity where it rules out.
@@ -352,7 +323,7 @@ class Null:
         that are likely without the target to those that are likely with it. The mean of both ends
         is taken for all, and what is missing is shared out evenly.
         """
-        terms = self._terms(self.lines.tables.of_ratios)
+        terms = self._terms(self.table.tables.of_ratios)
         within = self.levels.log_weight + self._added_up(terms)
         by_line = log_sums(within)[:, None]
         out = np.isneginf(by_line)[:, 0]
@@ -374,8 +345,15 @@ class Null:
         target over that in such a mixture. So far tails are seen as well as near ones.
         """
         rng, facts = np.random.default_rng(0), self.release.facts
-        _, within = self.lines.place(self.cells)
-        levels = self.lines.levels(self.known, hidden=(self.place, within))
+        said = kernels.sum_log_chances(
+            self.release.symbols.reshape(-1)[self.cells, None],
+            self.log_rates[:, None],
+            self.levels.nodes[self.place],
+            *self.table.tables.of_chances,
+        )
+        hidden = self.levels.log_weight.copy()
+        np.subtract.at(hidden, self.place, said)
+        levels = Levels(self.levels.nodes, hidden - log_sums(hidden)[:, None])
         order = np.argsort(self.place, kind="stable")
         cells, place, chance = self.cells[order], self.place[order], self.chance[order]
         n_draws = min(max(_DRAWN // cells.size, _FEWEST_DRAWS), _MOST_DRAWS)
@@ -391,8 +369,16 @@ class Null:
         published = facts.mechanism.alphabet(facts.most_count).symbols(drawn)
         symbols = np.vstack([self.release.symbols.reshape(-1)[cells], published])
         starts = np.searchsorted(place, np.arange(self.known.size + 1))
-        tables = self.lines.tables
-        by_draw = symbols, log_rates, chance, starts, *levels, tables.of_chances[0]
+        tables = self.table.tables
+        by_draw = (
+            symbols,
+            log_rates,
+            chance,
+            starts,
+            levels.nodes,
+            levels.log_weight,
+            tables.of_chances[0],
+        )
         totals = kernels.scores_of_draws(*by_draw, *tables.of_ratios)
         seen, scores = totals[0], totals[1:]
         with np.errstate(over="ignore"):
@@ -428,3 +414,8 @@ class Null:
         """Add up terms over the cells of each line, shape (n_lines, n_nodes)."""
         columns = [np.bincount(self.place, column, self.known.size) for column in terms.T]
         return np.stack(columns, axis=1)
+
+
+def log_sums(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the logarithm of the sum of each row of numbers that are given as logarithms."""
+    return np.asarray(np.logaddexp.reduce(logs, axis=1))
