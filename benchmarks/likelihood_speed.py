@@ -65,7 +65,7 @@ def releases_of(case: str, spec: str, n: int) -> tuple[list[Release], KnownVisit
     traces = simulate(case, seed=SEED).traces()
     target = int(np.argsort(traces.visits_per_user())[traces.n_users * 3 // 4])
     made = [publish(traces, mechanism=mechanism, group_size=1000, seed=i).release for i in range(n)]
-    return made, KnownVisits(traces.trace(target))
+    return made, traces.select([target])
 
 
 def measure(case: str, spec: str) -> dict[str, float]:

@@ -62,7 +62,7 @@ class NoShrink(Attack):
     summary: ClassVar[str] = "the likelihood ratio without drawing noisy sums together"
 
     def fit(self, facts, knowledge, auxiliary, *, seed) -> FittedAttack:
-        cells = knowledge.certain
+        cells = knowledge.cells
         tables = law.count_tables(facts.mechanism, facts.group_size)
         quiet = replace(tables, empty_variance=0.0)
 
@@ -88,7 +88,7 @@ class Overdispersed(Attack):
     summary: ClassVar[str] = "the likelihood ratio with negative binomial counts"
 
     def fit(self, facts, knowledge, auxiliary, *, seed) -> FittedAttack:
-        cells = knowledge.certain
+        cells = knowledge.cells
         tables = wide_tables(facts.mechanism, facts.group_size, self.dispersion)
 
         def by_cell(release: wt.Release, counts: np.ndarray) -> np.ndarray:
@@ -108,7 +108,7 @@ class TrueRates(Attack):
     summary: ClassVar[str] = "the likelihood ratio with the population's own rates"
 
     def fit(self, facts, knowledge, auxiliary, *, seed) -> FittedAttack:
-        cells, everybody = knowledge.certain, population(self.path)
+        cells, everybody = knowledge.cells, population(self.path)
         tables = law.count_tables(facts.mechanism, facts.group_size)
         mean = (everybody.counts().reshape(-1)[cells] - 1.0) / (everybody.n_users - 1)
         log_rates = np.log(np.maximum(mean * (facts.group_size - 1), 1e-3))
@@ -130,7 +130,7 @@ class Covariance(Attack):
             raise NotApplicableError("the linear test is for noise alone")
 
     def fit(self, facts, knowledge, auxiliary, *, seed) -> FittedAttack:
-        cells, everybody = knowledge.certain, population(self.path)
+        cells, everybody = knowledge.cells, population(self.path)
         noise = 2 * facts.mechanism.steps[0].scale ** 2
         at = np.full(everybody.n_cells, -1)
         at[cells] = np.arange(cells.size)
@@ -159,7 +159,7 @@ class Pooled(RawOnly):
     """Rates are drawn towards those of cells that may be alike, as far as these vary alike."""
 
     def fit(self, facts, knowledge, auxiliary, *, seed) -> FittedAttack:
-        cells = knowledge.certain
+        cells = knowledge.cells
         tables = law.count_tables(facts.mechanism, facts.group_size)
 
         def by_cell(release: wt.Release, counts: np.ndarray) -> np.ndarray:
@@ -224,7 +224,7 @@ class Tempered(RawOnly):
     summary: ClassVar[str] = "scores divided by the dispersion of shifted visits"
 
     def fit(self, facts, knowledge, auxiliary, *, seed) -> FittedAttack:
-        cells, n = knowledge.certain, facts.epochs.n
+        cells, n = knowledge.cells, facts.epochs.n
         tables = law.count_tables(facts.mechanism, facts.group_size)
         region, epoch = np.divmod(cells, n)
         shifts = np.random.default_rng(seed).integers(1, n, self.shifts)

@@ -30,7 +30,6 @@ from whosthere.attacks import Auxiliary, LikelihoodRatio
 from whosthere.data.traces import Group, Traces
 from whosthere.game.together import together
 from whosthere.inference.metrics import auc_by_target, mean_over_targets, tpr_at_fpr
-from whosthere.knowledge import KnownVisits
 from whosthere.privacy.publish import publish_table
 from whosthere.seeds import generator
 
@@ -133,7 +132,7 @@ def by_household(
         drawn = rng.choice(others, M // SIZE - is_in, replace=False)
         group = Group(city, rows[np.append(drawn, own) if is_in else drawn].ravel())
         release = publish_table(group, mechanism, bounding=rng, noise=rng).release
-        known = KnownVisits(city.trace(target))
+        known = city.select([target])
         answer = attack.fit(release.facts, known, Auxiliary(), seed=SEED).score(release)
         found.append((target, is_in, answer.score, answer.calibrated))
     return found

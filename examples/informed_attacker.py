@@ -26,7 +26,7 @@ class Informed(wt.attacks.Attack):
     def fit(self, facts, knowledge, auxiliary, *, seed):
         others, everybody = auxiliary.others, auxiliary.everybody
         left = np.flatnonzero(~np.isin(everybody.users, others.users))
-        return FittedInformed(facts, knowledge.certain, others.counts(), everybody.select(left))
+        return FittedInformed(facts, knowledge.cells, others.counts(), everybody.select(left))
 
 
 @dataclass(frozen=True, eq=False)

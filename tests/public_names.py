@@ -161,11 +161,11 @@ class Sum(wt.attacks.Attack):
         *,
         seed: int,
     ) -> wt.attacks.FittedAttack:
-        if not knowledge.certain.size:
+        if not knowledge.cells.size:
             raise wt.attacks.NotApplicableError("nothing is known")
         view = wt.attacks.View(facts, knowledge, auxiliary)
         print(view.facts.group_size, seed)
-        fitted = FittedSum(knowledge.certain)
+        fitted = FittedSum(knowledge.cells)
 
         def score(release: wt.Release) -> float:
             return fitted.score(release).score
@@ -225,7 +225,7 @@ def attack(release: wt.Release, traces: wt.Traces) -> wt.attacks.Answer:
     return wt.attack(release, traces.trace(0), wt.attacks.Attack.parse("knock-knock"))
 
 
-def know(trace: NDArray[np.int32]) -> list[wt.knowledge.Known]:
+def know(traces: wt.Traces) -> list[wt.knowledge.Known]:
     rules: list[wt.knowledge.Knowledge] = [
         wt.knowledge.All(),
         wt.knowledge.Share(0.1),
@@ -234,9 +234,10 @@ def know(trace: NDArray[np.int32]) -> list[wt.knowledge.Known]:
     ]
     rng = np.random.default_rng(1)
     habits = wt.knowledge.Habits(np.full(24, 1 / 24), 3.0)
-    known = [wt.knowledge.KnownVisits(trace), wt.knowledge.KnownRegions((1, 2))]
-    print(known[0].believed_trace(lambda: habits, rng))
-    return [*known, *(rule.of(trace, 24, rng) for rule in rules)]
+    places = wt.knowledge.Places.of_one((1, 2))
+    print(places.trace(habits, rng), places.regions, places.cells)
+    visits = wt.knowledge.visits_of_one([3, 7], traces.regions, traces.epochs)
+    return [visits, places, *(rule.of(traces, rng) for rule in rules)]
 
 
 def study(traces: wt.Traces, model: wt.attacks.Model) -> float:

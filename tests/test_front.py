@@ -13,7 +13,7 @@ import pytest
 import whosthere as wt
 from whosthere.attacks import LikelihoodRatio, PastRelease
 from whosthere.auditing.options import AuditOptions, Block
-from whosthere.knowledge import KnownRegions, KnownVisits
+from whosthere.knowledge import Places, visits_of_one
 from whosthere.mechanisms import Laplace, Suppress
 from whosthere.results import Publication
 
@@ -244,14 +244,14 @@ def test_publish(folder, traces):
 def test_attack(folder, traces, release, tmp_path):
     release.save(tmp_path / "release.parquet")
     cells = traces.trace(3)
-    known = KnownVisits(cells)
+    known = visits_of_one(cells, traces.regions, traces.epochs)
     wt.knowledge.write_target(known, tmp_path / "known.csv", traces.regions, traces.epochs)
     expected = wt.attack(release, known)
     for published in (release, tmp_path / "release.parquet", str(tmp_path / "release.parquet")):
         for target in (known, cells, cells.tolist(), tuple(cells.tolist()), tmp_path / "known.csv"):
             assert wt.attack(published, target) == expected
     assert wt.attack(release, known, LikelihoodRatio(), seed=9) == expected
-    assert wt.attack(release, KnownRegions((1, 2))).p_value is None
+    assert wt.attack(release, Places.of_one((1, 2))).p_value is None
 
 
 def test_everybody_is_asked_at_once(folder, traces, release):

@@ -32,7 +32,7 @@ from whosthere.auditing.verdict import Verdict
 from whosthere.game.rounds import Population
 from whosthere.game.target import TargetRounds
 from whosthere.inference.finding import Finding
-from whosthere.knowledge import Knowledge, KnownRegions, KnownVisits
+from whosthere.knowledge import Knowledge, Places
 from whosthere.mechanisms import Family, Mechanism, Suppress
 from whosthere.privacy.mechanism import PRESETS
 from whosthere.privacy.publish import Stays
@@ -118,7 +118,7 @@ def values(city, traces, result, recommendation, checked_release):
     target = int(np.argmax(traces.visits_per_user()))
     made = wt.publish(traces, "suppress(k=1)", group_size=M, seed=1)
     raw = wt.publish(traces, "raw", group_size=M, seed=1).release
-    known = KnownVisits(traces.trace(target))
+    known = traces.select([target])
     past = [
         PastRelease(wt.publish(traces, "raw", group_size=M, seed=seed).release, seed % 2 == 0)
         for seed in range(8)
@@ -159,7 +159,7 @@ def values(city, traces, result, recommendation, checked_release):
         "exposed": checked_release.exposed[0],
         "presets": dict(PRESETS),
         "known visits": known,
-        "known regions": KnownRegions((3, 5)),
+        "known regions": Places.of_one((3, 5)),
         "auxiliary": auxiliary,
         "view": View(raw.facts, known, auxiliary),
         "past release": past[0],

@@ -38,7 +38,7 @@ PUBLIC = {f"wt.{name}": getattr(wt, name) for name in wt.__all__ if name not in 
 # inner. They may change at any time.
 INNER = {
     *("AuditOptions.contests", "Block.contests", "Block.tables", "Query.open"),
-    *("Classifier.fit", "L1.moments", "LikelihoodAnswer.null"),
+    *("Classifier.fit", "L1.moments", "LikelihoodAnswer.simulate"),
     *("TrainedAttack.train", "TrainedAttack.learn", "TrainedAttack.learn_from"),
     *("ZeroKnowledge.estimated", "ZeroKnowledge.learn_from"),
     *("Value.read", "Value.write", "OneOf.read", "parameter.kind"),

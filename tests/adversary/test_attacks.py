@@ -30,7 +30,8 @@ from whosthere.adversary.attacks.knock_knock import proxy_trace
 from whosthere.adversary.attacks.trained import Tuning, sampler_over
 from whosthere.adversary.attacks.zero_knowledge import OnEachRelease
 from whosthere.adversary.classifiers import L1, Forest
-from whosthere.adversary.knowledge import KnownRegions, KnownVisits
+from whosthere.adversary.knowledge import Share
+from whosthere.adversary.suspects import Places, visits_of_one
 from whosthere.data.cities import simulate
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
@@ -41,7 +42,7 @@ from whosthere.privacy.release import Release
 
 M = 150
 # Knowledge that says nothing certain.
-PLACES = KnownRegions((0,))
+PLACES = Places.of_one((0,))
 SMALL = {"groups": 100, "validation_groups": 40}
 
 
@@ -109,7 +110,7 @@ EVERY_ATTACK = [
 def test_trained_attacks_find_an_active_person(people, target, reference, kind, spec, least):
     """Chance alone reaches 0.75 with 15 and 15 releases in fewer than 1 of 100 runs."""
     releases, labels = _releases(people, target, spec)
-    known = KnownVisits(people.trace(target))
+    known = people.select([target])
     assert _auc(_attack(kind), releases, labels, known, Auxiliary(reference)) >= least
 
 
@@ -122,7 +123,7 @@ def test_strong_noise_leaves_nothing(people, target, reference, eps, is_found):
     interval, within 0.071 of 1/2, a false alarm rate of 1e-4.
     """
     releases, labels = _releases(people, target, f"laplace(eps={eps}, unit=event)", n=1000)
-    known = KnownVisits(people.trace(target))
+    known = people.select([target])
     found = _auc(KnockKnock(**SMALL), releases, labels, known, Auxiliary(reference))
     n = 500
     deviation = np.sqrt((2 * n + 1) / (12 * n**2))
@@ -131,7 +132,7 @@ def test_strong_noise_leaves_nothing(people, target, reference, eps, is_found):
 
 def test_the_rule_never_rules_out_a_member(people, target):
     releases, labels = _releases(people, target, "raw", n=60)
-    known = KnownVisits(people.trace(target))
+    known = people.select([target])
     rule = ContradictionRule().fit(releases[0].facts, known, Auxiliary(), seed=0)
     answers = [rule.score(release) for release in releases]
     assert all(a.says_in for a, inside in zip(answers, labels, strict=True) if inside)
@@ -145,7 +146,7 @@ def test_the_rule_never_rules_out_a_member(people, target):
 )
 def test_the_rule_is_refused_where_a_zero_proves_nothing(people, target, spec):
     facts = Facts(people.regions, people.epochs, M, Mechanism.parse(spec))
-    known = KnownVisits(people.trace(target))
+    known = people.select([target])
     with pytest.raises(NotApplicableError, match="only sound"):
         ContradictionRule().check(facts, known, Auxiliary())
 
@@ -153,7 +154,7 @@ def test_the_rule_is_refused_where_a_zero_proves_nothing(people, target, spec):
 def test_the_rule_is_refused_for_places_without_times(people):
     facts = Facts(people.regions, people.epochs, M, Mechanism())
     with pytest.raises(NotApplicableError, match="only sound"):
-        ContradictionRule().check(facts, KnownRegions((1,)), Auxiliary())
+        ContradictionRule().check(facts, Places.of_one((1,)), Auxiliary())
 
 
 class _Forbidden:
@@ -181,7 +182,7 @@ def test_no_attack_touches_what_it_does_not_declare(people, target, reference, a
     }
     assert attack.uses <= set(allowed)
     given = {k: v if k in attack.uses else _Forbidden() for k, v in allowed.items()}
-    known = KnownVisits(people.trace(target))
+    known = people.select([target])
     fitted = attack.fit(releases[0].facts, known, Auxiliary(**given), seed=0)
     assert np.isfinite(fitted.score(releases[0]).score)
 
@@ -201,7 +202,7 @@ def test_answers_depend_on_seed_and_release_alone(people, target, reference, att
     past = _past(releases, labels)
     parts = reference, people.select([1, 2, 3]), past, releases[5]
     auxiliary = Auxiliary(*parts, everybody=reference)
-    known = KnownVisits(people.trace(target))
+    known = people.select([target])
     facts = releases[0].facts
     forwards = attack.fit(facts, known, auxiliary, seed=4)
     backwards = attack.fit(facts, known, auxiliary, seed=4)
@@ -237,8 +238,9 @@ def test_labels_of_regions_do_not_matter(people, target, reference, rng, kind):
     attack = _attack(kind)
     if kind is KnockKnock:
         attack = replace(attack, classifier=L1(tolerance=1e-8))
-    one = attack.fit(releases[0].facts, KnownVisits(cells), Auxiliary(reference), seed=2)
-    two = attack.fit(moved[0].facts, KnownVisits(relabelled(cells)), Auxiliary(other), seed=2)
+    here = visits_of_one(relabelled(cells), other.regions, people.epochs)
+    one = attack.fit(releases[0].facts, people.select([target]), Auxiliary(reference), seed=2)
+    two = attack.fit(moved[0].facts, here, Auxiliary(other), seed=2)
     for a, b in zip(releases, moved, strict=True):
         # Cells that agree in training can share a weight in any way: the optimum is no point.
         assert one.score(a).score == pytest.approx(two.score(b).score, rel=0.02, abs=0.02)
@@ -281,7 +283,7 @@ def test_friendship_goes_both_ways(city):
 
 def test_the_log_likelihood_is_that_of_the_formula(people, target, reference):
     releases, _ = _releases(people, target, "raw", n=2)
-    known = KnownVisits(people.trace(target))
+    known = people.select([target])
     attack = LogLikelihood()
     fitted = attack.fit(releases[0].facts, known, Auxiliary(reference), seed=0)
     p = (releases[0].counts.ravel() + 0.5) / (M + 1)
@@ -294,7 +296,7 @@ def test_the_log_likelihood_is_that_of_the_formula(people, target, reference):
 
 def test_what_does_not_apply_is_refused_before_any_work(people, target, reference):
     facts = Facts(people.regions, people.epochs, M, Mechanism())
-    known = KnownVisits(people.trace(target))
+    known = people.select([target])
     few, enough = reference.select(np.arange(10)), reference.select(np.arange(M))
     silent = Traces(("a", "b"), np.zeros(3, int), np.zeros(0), people.regions, people.epochs)
     elsewhere = Traces(
@@ -318,8 +320,8 @@ def test_what_does_not_apply_is_refused_before_any_work(people, target, referenc
         (KnockKnockPastGroups(), known, Auxiliary(), "needs past releases"),
         (KnockKnockPastGroups(), known, Auxiliary(past=[]), "needs past releases"),
         (ZeroKnowledge(fit_on="per-target"), known, Auxiliary(), "needs a release like"),
-        (ZeroKnowledge(), KnownVisits(np.array([10**8])), Auxiliary(), "outside the release"),
-        (ZeroKnowledge(), KnownRegions((99,)), Auxiliary(), "outside the release"),
+        (ZeroKnowledge(), people.between(0, 5), Auxiliary(), "outside the release"),
+        (ZeroKnowledge(), Places.of_one((99,)), Auxiliary(), "outside the release"),
     ]:
         with pytest.raises(NotApplicableError, match=message):
             chosen.check(facts, knowledge, auxiliary)
@@ -334,7 +336,7 @@ class _OfOneTable(Attack):
 
 def test_one_table_is_attacked_as_always_and_several_by_those_who_can(people, target, reference):
     releases, _ = _releases(people, target, "suppress(k=1)", n=2)
-    known, auxiliary = KnownVisits(people.trace(target)), Auxiliary(reference)
+    known, auxiliary = people.select([target]), Auxiliary(reference)
     view = View(releases[0].facts, known, auxiliary)
     for chosen in (LikelihoodRatio(), _attack(KnockKnock)):
         alone = chosen.fit(view.facts, known, auxiliary, seed=3).score(releases[1])
@@ -348,7 +350,7 @@ def test_one_table_is_attacked_as_always_and_several_by_those_who_can(people, ta
 def test_zero_knowledge_works_without_positions(people, target):
     releases, _ = _releases(people, target, "suppress(k=1)", n=2)
     bare = [Release(r.counts, replace(r.facts, regions=Regions(r.regions.ids))) for r in releases]
-    known = KnownVisits(people.trace(target))
+    known = people.select([target])
     fitted = ZeroKnowledge(**SMALL).fit(bare[0].facts, known, Auxiliary(), seed=0)
     assert np.isfinite(fitted.score(bare[0]).score)
 
@@ -357,7 +359,7 @@ def test_zero_knowledge_works_without_positions(people, target):
 @pytest.mark.parametrize("kind", [KnockKnock, ZeroKnowledge], ids=lambda k: k.name)
 def test_places_alone_can_be_attacked_with(people, target, reference, kind, guess):
     releases, _ = _releases(people, target, "raw", n=2)
-    known = KnownRegions.most_visited(people.trace(target), people.epochs.n, top=2, guess=guess)
+    known = Places.most_visited(people.select([target]), 2, guess)
     fitted = _attack(kind).fit(releases[0].facts, known, Auxiliary(reference), seed=0)
     assert np.isfinite(fitted.score(releases[0]).score)
 
@@ -374,7 +376,7 @@ def test_places_alone_can_be_attacked_with(people, target, reference, kind, gues
 @pytest.mark.parametrize("kind", [KnockKnock, ZeroKnowledge], ids=lambda k: k.name)
 def test_any_mechanism_can_be_attacked(people, target, reference, kind, spec):
     releases, _ = _releases(people, target, spec, n=2)
-    known = KnownVisits(people.trace(target))
+    known = people.select([target])
     fitted = _attack(kind).fit(releases[0].facts, known, Auxiliary(reference), seed=0)
     assert np.isfinite(fitted.score(releases[0]).score)
 
@@ -384,7 +386,7 @@ def test_an_all_zero_release_is_survived(people, target):
         np.zeros((16, 72), np.int32),
         Facts(people.regions, people.epochs, M, Mechanism.parse("flowkit")),
     )
-    known = KnownVisits(people.trace(target))
+    known = people.select([target])
     fitted = ZeroKnowledge(**SMALL).fit(empty.facts, known, Auxiliary(), seed=0)
     assert np.isfinite(fitted.score(empty).score)
 
@@ -449,7 +451,7 @@ def test_groups_are_bounded_as_the_publisher_bounds(people, target, reference, r
     mechanism = Mechanism.parse(spec)
     facts = Facts(people.regions, people.epochs, M, mechanism)
     own = people.trace(target)
-    sampler = sampler_over(reference, facts, KnownVisits(own), rng)
+    sampler = sampler_over(reference, facts, visits_of_one(own, people.regions, people.epochs), rng)
     most = mechanism.units[0].most_visits
     period = people.epochs.days if BOUNDED[spec] else np.zeros(people.epochs.n, np.int32)
 
@@ -468,14 +470,14 @@ def test_what_is_believed_of_a_target_is_bounded_too(people, reference, rng):
     """A greedy guess is in every epoch, and the publisher would count two visits of each day."""
     mechanism = Mechanism.parse("laplace(eps=1, unit=user-day, max_visits=2)")
     facts = Facts(people.regions, people.epochs, M, mechanism)
-    sampler = sampler_over(reference, facts, KnownRegions((3, 5)), rng)
+    sampler = sampler_over(reference, facts, Places.of_one((3, 5)), rng)
     assert sampler.target.size == 2 * people.epochs.n_days
     assert set(sampler.target // people.epochs.n) <= {3, 5}
 
 
 def test_without_a_bound_nobody_loses_a_visit(people, target, reference, rng):
     facts = Facts(people.regions, people.epochs, M, Mechanism.parse("laplace(eps=1)"))
-    sampler = sampler_over(reference, facts, KnownVisits(people.trace(target)), rng)
+    sampler = sampler_over(reference, facts, people.select([target]), rng)
     assert np.array_equal(sampler.target, people.trace(target))
     assert np.array_equal(sampler.reference.cells, reference.cells)
 
@@ -500,7 +502,7 @@ def _publications(people, target, spec, n=40):
 def test_nobody_is_ruled_out_by_a_visit_that_was_dropped(people, target, reference, kind, share):
     """Noise that never hides a count of 1, and one visit counted of each day: the others have
     been dropped, whether or not the attacker knows of them."""
-    known = KnownVisits.fraction(people.trace(target), share, np.random.default_rng(0))
+    known = Share(share).of(people.select([target]), np.random.default_rng(0))
     for i, release in enumerate(_publications(people, target, TIGHT, n=10)):
         if i == 0:
             fitted = _attack(kind).fit(release.facts, known, Auxiliary(reference), seed=0)
@@ -511,7 +513,7 @@ def test_nobody_is_ruled_out_by_a_visit_that_was_dropped(people, target, referen
 
 def test_the_rule_is_refused_where_visits_may_be_dropped(people, target):
     """Even for somebody with a single known visit: others, not known, may have displaced it."""
-    one = KnownVisits(people.trace(target)[:1])
+    one = visits_of_one(people.trace(target)[:1], people.regions, people.epochs)
     for spec, is_sound in (
         (TIGHT, False),
         ("discrete-laplace(eps=1e6, unit=user, max_visits=50)", False),
@@ -537,7 +539,7 @@ def test_every_answer_is_calibrated(people, target, reference, attack):
     releases, labels = _releases(people, target, "raw", n=24)
     parts = reference, people.select([1, 2, 3]), _past(releases, labels), releases[5]
     auxiliary = Auxiliary(*parts, everybody=reference)
-    fitted = attack.fit(releases[0].facts, KnownVisits(people.trace(target)), auxiliary, seed=4)
+    fitted = attack.fit(releases[0].facts, people.select([target]), auxiliary, seed=4)
     for release in releases[:4]:
         answer = fitted.score(release)
         assert np.isfinite(answer.calibrated)
@@ -557,7 +559,7 @@ def test_targets_are_alike_where_they_are_out(people, reference, kind):
     deviations = []
     for row in chosen:
         others = reference.select(np.flatnonzero(np.array(reference.users) != people.users[row]))
-        known = KnownVisits(people.trace(row))
+        known = people.select([row])
         attack = _attack(kind, validation_groups=100) if kind is LogLikelihood else kind()
         fitted = attack.fit(releases[0].facts, known, Auxiliary(others), seed=0)
         answers = [fitted.score(release) for release in releases]
@@ -639,7 +641,7 @@ class _Unplaced(Regions):
 
 def test_positions_are_used_only_where_they_may_be(people, target):
     releases, _ = _releases(people, target, "suppress(k=1)", n=1)
-    known = KnownVisits(people.trace(target))
+    known = people.select([target])
 
     def score(regions, **chosen):
         release = Release(releases[0].counts, replace(releases[0].facts, regions=regions))
@@ -661,7 +663,7 @@ def test_positions_are_used_only_where_they_may_be(people, target):
 def test_thresholds_share_a_classifier(people, target, reference, kind, monkeypatch):
     """Both rules have the same scores, and learn once for each release or target."""
     releases, _ = _releases(people, target, "suppress(k=1)", n=1)
-    known = KnownVisits(people.trace(target))
+    known = people.select([target])
     auxiliary = Auxiliary(reference)
     learned, learn = [], kind.learn
     monkeypatch.setattr(kind, "learn", lambda *given: learned.append(1) or learn(*given))
@@ -677,7 +679,7 @@ def test_thresholds_share_a_classifier(people, target, reference, kind, monkeypa
     assert answers["middle"].threshold != answers["roc"].threshold
     assert len(learned) == 1
     # Somebody of whom other visits are known needs another classifier.
-    other = KnownVisits(people.trace(target)[:3])
+    other = visits_of_one(people.trace(target)[:3], people.regions, people.epochs)
     kind(**SMALL).fit(releases[0].facts, other, auxiliary, seed=3).score(releases[0])
     assert len(learned) == 2
 
@@ -688,7 +690,7 @@ def test_thresholds_share_a_classifier(people, target, reference, kind, monkeypa
                                      {"classifier": "l1-paper"}], ids=str)  # fmt: skip
 def test_every_parameter_makes_a_difference(people, target, changed):
     releases, _ = _releases(people, target, "suppress(k=1)", n=1)
-    known = KnownVisits(people.trace(target))
+    known = people.select([target])
     usual, other = (
         ZeroKnowledge(**SMALL, **given).fit(releases[0].facts, known, Auxiliary(), seed=3)
         for given in ({}, changed)
@@ -698,7 +700,7 @@ def test_every_parameter_makes_a_difference(people, target, changed):
 
 def test_fit_per_target_trains_once_on_the_example(people, target):
     releases, _ = _releases(people, target, "suppress(k=1)", n=4)
-    facts, known = releases[0].facts, KnownVisits(people.trace(target))
+    facts, known = releases[0].facts, people.select([target])
     each = ZeroKnowledge(**SMALL).fit(facts, known, Auxiliary(), seed=5)
     once = ZeroKnowledge(**SMALL, fit_on="per-target").fit(
         facts, known, Auxiliary(example=releases[1]), seed=5
@@ -718,7 +720,7 @@ def test_fit_per_target_trains_once_on_the_example(people, target):
 
 def test_an_example_with_the_target_is_another_example(people, target):
     releases, _ = _releases(people, target, "suppress(k=1)", n=4)
-    facts, known = releases[0].facts, KnownVisits(people.trace(target))
+    facts, known = releases[0].facts, people.select([target])
     attack = ZeroKnowledge(**SMALL, fit_on="per-target-in")
     assert attack.uses == {"example_in"}
     with pytest.raises(NotApplicableError, match="known to hold the target"):
@@ -741,7 +743,7 @@ def test_as_many_people_are_made_up_as_were_asked_for(people, target):
     assert not ZeroKnowledge().cautions(large, Auxiliary())
     (said,) = ZeroKnowledge(reference_size=2_000).cautions(large, Auxiliary())
     assert "at least 2,400" in said
-    known = KnownVisits(people.trace(target))
+    known = people.select([target])
     with pytest.raises(NotApplicableError, match=r"at least 1201 synthetic traces .* not 1200"):
         ZeroKnowledge(reference_size=1_200).check(large, known, Auxiliary())
 
@@ -751,7 +753,7 @@ def test_as_many_people_are_made_up_as_were_asked_for(people, target):
 def test_the_rule_goes_first_if_it_may(people, target, fit_on, rule):
     """Of a release without anybody the rule is certain, and a classifier is not."""
     releases, _ = _releases(people, target, "raw", n=2)
-    known = KnownVisits(people.trace(target))
+    known = people.select([target])
     fitted = ZeroKnowledge(**SMALL, rule=rule, fit_on=fit_on).fit(
         releases[0].facts, known, Auxiliary(example=releases[0]), seed=0
     )
@@ -782,7 +784,7 @@ def test_loc_mia_knows_the_friends_and_nothing_of_the_target(people, target, ref
     releases, _ = _releases(people, target, "suppress(k=1)", n=1)
     fit = _attack(LocMia).fit
     some, others = people.select([11, 12, 13]), people.select([21, 22])
-    facts, known = releases[0].facts, KnownVisits(people.trace(target))
+    facts, known = releases[0].facts, people.select([target])
     scores = [
         fit(facts, knowledge, Auxiliary(reference, friends), seed=2).score(releases[0])
         for knowledge, friends in ((PLACES, some), (known, some), (PLACES, others))

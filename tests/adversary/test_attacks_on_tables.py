@@ -1,7 +1,6 @@
 """Attacks that see several tables of the same people as one."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from whosthere.adversary.attacks import (
 )
 from whosthere.adversary.attacks.base import View
 from whosthere.adversary.groups import GroupSampler, sample_tables
-from whosthere.adversary.knowledge import KnownRegions, KnownVisits
+from whosthere.adversary.suspects import over
 from whosthere.data.cities import simulate
 from whosthere.data.traces import Group
 from whosthere.inference.scores import RULED_OUT
@@ -55,7 +54,7 @@ def _published(people, rows, names, spec, seed=0):
 
 def _views(people, target, names, spec, known=None):
     """Return what an attacker has of tables of the last people; the first are the reference."""
-    known = KnownVisits(people.trace(target)) if known is None else known
+    known = people.select([target]) if known is None else known
     groups = [np.arange(M) + 3 * i for i in range(8)]
     for group in groups[::2]:
         group[-1] = target
@@ -71,7 +70,7 @@ def _views(people, target, names, spec, known=None):
             example=examples[place],
         )
         facts = examples[place].facts
-        here = known.over(LAYOUTS[name], people)
+        here = over(known, LAYOUTS[name])
         views.append(View(facts, here, auxiliary, LAYOUTS[name]))
     return views
 
@@ -161,10 +160,10 @@ def test_one_table_that_contradicts_is_enough(people, target):
 def test_a_sum_below_what_the_target_adds_contradicts(people, target):
     """Suppressed sums of 2 say nothing of 1 visit, but prove that nobody made 5."""
     [view] = _views(people, target, ("sums",), "suppress(k=2)")
-    added = view.knowledge.added
+    added = view.knowledge.weights
     assert added.max() > 3
     [release] = _published(people, np.arange(M), ("sums",), "suppress(k=2)")
-    cell = view.knowledge.certain[np.argmax(added)]
+    cell = view.knowledge.cells[np.argmax(added)]
     rule = ContradictionRule().fit_tables([view], seed=1)
     everywhere = np.full_like(release.values, 100)
     assert rule.score(replace(release, values=everywhere)).score == 0
@@ -173,15 +172,3 @@ def test_a_sum_below_what_the_target_adds_contradicts(people, target):
         values[cell] = shown
         answer = rule.score(replace(release, values=values.reshape(release.values.shape)))
         assert answer.is_certain == out
-
-
-def test_knowledge_is_laid_over_tables(people, target):
-    known = KnownVisits(people.trace(target)[::2])
-    sums = known.over(LAYOUTS["sums"], people)
-    assert sums.added.sum() == known.cells.size
-    assert set(sums.cells) == set(KnownVisits(known.cells // 24).cells)
-    assert known.over(ORDINARY, people) is known
-    places = KnownRegions((5, 4, 12))
-    assert places.over(LAYOUTS["quarters"], people).regions == (1, 3)
-    assert places.over(LAYOUTS["days"], people) is places
-    assert all(a < b for a, b in pairwise(sums.cells))

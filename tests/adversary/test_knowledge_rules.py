@@ -1,6 +1,5 @@
 """How well an attacker knows its targets, as specs."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,60 +9,10 @@ from whosthere.adversary.knowledge import (
     KNOWLEDGE,
     All,
     Knowledge,
-    KnownRegions,
-    KnownVisits,
     Regions,
     Share,
 )
 from whosthere.errors import SpecError
-
-N_EPOCHS = 24
-TRACES = st.lists(st.integers(0, 500), min_size=1, unique=True).map(sorted)
-
-
-def _of(spec, trace, seed=0):
-    rng = np.random.default_rng(seed)
-    return Knowledge.parse(spec).of(np.array(trace, np.int32), N_EPOCHS, rng)
-
-
-@given(TRACES, st.integers(0, 100), st.floats(0.001, 1), st.floats(0.001, 1))
-def test_a_smaller_share_is_a_part_of_a_larger_one(trace, seed, one, other):
-    less, more = sorted((one, other))
-    known = [set(_of(Share(share), trace, seed).certain.tolist()) for share in (less, more)]
-    assert known[0] <= known[1] <= set(trace)
-
-
-def test_a_tenth_is_a_part_of_a_half():
-    trace = list(range(100, 200))
-    tenth, half = (set(_of(spec, trace).certain.tolist()) for spec in ("share(0.1)", "share(0.5)"))
-    assert (len(tenth), len(half)) == (10, 50)
-    assert tenth < half
-
-
-@given(TRACES)
-def test_all_is_everything(trace):
-    assert _of("all", trace).certain.tolist() == trace
-    assert _of("share(1)", trace).certain.tolist() == trace
-
-
-@given(TRACES, st.integers(1, 5))
-def test_regions_are_the_most_visited_ones(trace, top):
-    known = _of(f"regions(top={top})", trace).places(N_EPOCHS)
-    visits = np.bincount(np.array(trace) // N_EPOCHS)
-    assert len(known) == min(top, np.count_nonzero(visits))
-    others = np.delete(visits, known)
-    assert min(visits[list(known)]) >= max(others, default=0)
-    assert list(visits[list(known)]) == sorted(visits[list(known)], reverse=True)
-
-
-def test_two_regions():
-    trace = [3 * 24 + 1, 3 * 24 + 2, 3 * 24 + 9, 5 * 24 + 2, 5 * 24 + 3, 7 * 24]
-    known = _of("regions(top=2, guess=random)", trace)
-    assert isinstance(known, KnownRegions)
-    assert (known.regions, known.guess) == ((3, 5), "random")
-    assert _of("regions", trace).places(N_EPOCHS) == (3, 5, 7)
-    assert isinstance(_of("share(0.2)", trace), KnownVisits)
-
 
 FAMILIAR = st.one_of(
     st.just(All()),

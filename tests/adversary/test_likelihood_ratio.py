@@ -10,13 +10,11 @@ from whosthere.adversary.attacks import (
     RULED_OUT,
     Auxiliary,
     LikelihoodRatio,
-    likelihood_ratio,
 )
-from whosthere.adversary.attacks.likelihood_ratio import log_likelihood_ratio
 from whosthere.adversary.count_tables import count_tables
-from whosthere.adversary.knowledge import KnownRegions, KnownVisits
 from whosthere.adversary.marginals import estimate_marginals
 from whosthere.adversary.rates import fit_rates, mechanism_marginals
+from whosthere.adversary.suspects import Places, visits_of_one
 from whosthere.data.cities import simulate
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
@@ -61,6 +59,12 @@ def _release(rates, spec, rng, target=()):
     mechanism = Mechanism.parse(spec)
     counts = mechanism.apply(np.minimum(true, M).astype(np.int32), M, rng)
     return Release(counts, Facts(*_places(*rates.shape), M, mechanism))
+
+
+def _answer(release, known):
+    if not isinstance(known, Places):
+        known = visits_of_one(known, release.regions, release.epochs)
+    return LikelihoodRatio().fit(release.facts, known, Auxiliary(), seed=0).score(release)
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -155,12 +159,12 @@ def test_raw_rates_have_the_sums_of_the_counts(rng):
 def test_strange_releases_stay_finite(spec, rng):
     regions, epochs = _places(6, 10)
     mechanism = Mechanism.parse(spec)
-    known = KnownVisits(np.array([0, 13, 59]))
+    known = np.array([0, 13, 59])
     one_hot = np.zeros((6, 10), np.int32)
     one_hot[2, 3] = M
     for counts in (np.zeros((6, 10), np.int32), np.full((6, 10), M, np.int32), one_hot):
         release = Release(counts, Facts(regions, epochs, M, mechanism))
-        answer = LikelihoodRatio().fit(release.facts, known, Auxiliary(), seed=0).score(release)
+        answer = _answer(release, known)
         assert np.isfinite(answer.score)
         assert 0 <= answer.p_value <= 1
         assert 0 <= answer.posterior(0.3) <= 1
@@ -170,9 +174,9 @@ def test_the_contradiction_rule_is_a_special_case(rng):
     rates = _world(rng)
     release = _release(rates, "raw", rng)
     empty = np.flatnonzero(release.counts.ravel() == 0)[:3]
-    test = LikelihoodRatio().fit(release.facts, KnownVisits(empty), Auxiliary(), seed=0)
-    assert test.score(release).score == RULED_OUT
-    assert not test.score(release).says_in
+    answer = _answer(release, empty)
+    assert answer.score == RULED_OUT
+    assert not answer.says_in
 
 
 @pytest.mark.parametrize(
@@ -194,7 +198,7 @@ def test_p_values_are_uniform_for_those_who_are_out(rng, spec, level, full):
     for _ in range(n):
         release = _release(rates, spec, rng)
         cells = rng.choice(rates.size, 60, replace=False, p=rates.ravel() / rates.sum())
-        answer = log_likelihood_ratio(release, KnownVisits(cells), fit_rates(release))
+        answer = _answer(release, cells)
         p_values.append(answer.p_value)
     below = np.array([p for p in p_values if p < 0.2]) / 0.2
     assert below.size / n == pytest.approx(0.2, abs=4 * np.sqrt(0.16 / n))
@@ -205,12 +209,12 @@ def test_posteriors_are_calibrated(rng, full):
     """Of releases with a posterior near p, a share near p holds the target (5 sigma)."""
     rates = _world(rng, 30, 60, level=1.0)
     target = rng.choice(1800, 12, replace=False)
-    known = KnownVisits(target)
+    known = target
     posteriors, truth = [], []
     for i in range(800 if full else 200):
         inside = i % 2 == 0
         release = _release(rates, "laplace(eps=0.8, unit=event)", rng, target if inside else ())
-        posteriors.append(log_likelihood_ratio(release, known, fit_rates(release)).posterior())
+        posteriors.append(_answer(release, known).posterior())
         truth.append(inside)
     posteriors, truth = np.array(posteriors), np.array(truth)
     for low, high in ((0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1)):
@@ -224,14 +228,14 @@ def test_nothing_beats_it_in_its_own_model(rng, full):
     """With known rates it is the optimal test; fitted rates lose next to nothing."""
     rates = _world(rng, 30, 60)
     target = rng.choice(1800, 15, replace=False)
-    known = KnownVisits(target)
+    known = target
     tables = count_tables(Mechanism.parse("laplace(eps=1, unit=event)"), M)
     fitted, oracle, labels = [], [], np.arange(400 if full else 150) % 2 == 0
     for inside in labels:
         release = _release(rates, "laplace(eps=1, unit=event)", rng, target if inside else ())
-        fitted.append(log_likelihood_ratio(release, known, fit_rates(release)).score)
-        values = release.counts.ravel()[known.cells]
-        oracle.append(tables.log_ratio_of(values, np.log(rates.ravel()[known.cells])).sum())
+        fitted.append(_answer(release, known).score)
+        values = release.counts.ravel()[known]
+        oracle.append(tables.log_ratio_of(values, np.log(rates.ravel()[known])).sum())
     assert _auc(fitted, labels) > _auc(oracle, labels) - 0.02
 
 
@@ -246,11 +250,10 @@ def test_visits_that_the_bound_may_drop_count_less():
     mechanism = Mechanism.parse("laplace(eps=20, unit=user-day, max_visits=2)")
     counts = np.ones((30, 24), np.int32)
     release = Release(counts, Facts(regions, epochs, M, mechanism))
-    many = KnownVisits(np.arange(20) * 24)
-    few = KnownVisits(np.arange(2) * 24)
-    rates = fit_rates(release)
-    per_visit = log_likelihood_ratio(release, few, rates).score / 2
-    crowded = log_likelihood_ratio(release, many, rates).score / 20
+    many = np.arange(20) * 24
+    few = np.arange(2) * 24
+    per_visit = _answer(release, few).score / 2
+    crowded = _answer(release, many).score / 20
     assert 0 < crowded < 0.5 * per_visit
 
 
@@ -258,10 +261,10 @@ def test_places_alone_say_something(rng):
     """An IN release scores above an OUT one on average when only the regions are known."""
     rates = _world(rng, 30, 60, level=0.3)
     target = np.concatenate([3 * 60 + np.arange(0, 60, 3), 7 * 60 + np.arange(0, 60, 3)])
-    known = KnownRegions((3, 7))
+    known = Places.of_one((3, 7))
     scores = {
         inside: [
-            log_likelihood_ratio(release, known, fit_rates(release)).score
+            _answer(release, known).score
             for release in (
                 _release(rates, "raw", rng, target if inside else ()) for _ in range(150)
             )
@@ -295,7 +298,8 @@ def test_mechanism_marginals_beat_the_papers_rules_on_its_own_cities():
 
 def test_a_release_of_another_kind_is_refused(rng):
     one, other = _release(_world(rng), "raw", rng), _release(_world(rng), "suppress(k=1)", rng)
-    fitted = LikelihoodRatio().fit(one.facts, KnownVisits(np.array([3])), Auxiliary(), seed=0)
+    known = visits_of_one([3], one.regions, one.epochs)
+    fitted = LikelihoodRatio().fit(one.facts, known, Auxiliary(), seed=0)
     with pytest.raises(InputError, match="other regions"):
         fitted.score(other)
 
@@ -316,12 +320,12 @@ def test_p_values_hold_with_fitted_rates(rng, spec, level, simulations):
     """Releases of 20 visits without the target: P(p <= a) <= a."""
     rates = _world(rng, 30, 48, level=level)
     target = rng.choice(np.flatnonzero(np.abs(np.log(rates.ravel() / level)) < 0.5), 20)
-    known = KnownVisits(target)
+    known = target
     p_values = []
     n, _ = simulations(600, 0.5)
     for _ in range(n):
         release = _release(rates, spec, rng)
-        p_values.append(log_likelihood_ratio(release, known, fit_rates(release)).p_value)
+        p_values.append(_answer(release, known).p_value)
     for alpha in LEVELS:
         _, most = simulations(600, alpha)
         assert np.mean(np.array(p_values) <= alpha) <= most
@@ -345,18 +349,11 @@ def test_scores_mean_the_same_for_everybody(rng):
             assert abs(inside[own].sum() - expected.sum()) < 4 * error
 
 
-def test_places_alone_have_no_p_value(rng):
-    release = _release(_world(rng, 30, 60, level=0.3), "suppress(k=1)", rng)
-    answer = log_likelihood_ratio(release, KnownRegions((3, 7)), fit_rates(release))
-    assert answer.p_value is None
-    assert answer.calibrated == answer.score
-
-
 def test_a_visit_that_may_have_been_dropped_rules_nobody_out():
     regions, epochs = _places(30, 24)
     counts = np.ones((30, 24), np.int32)
     counts[0, 0] = 0
-    known = KnownVisits(np.array([0, 30]))
+    known = np.array([0, 30])
     for spec, ruled_out in (
         ("discrete-laplace(eps=1e6, unit=event)", True),
         ("discrete-laplace(eps=1e6, unit=user-day, max_visits=720)", True),
@@ -364,7 +361,7 @@ def test_a_visit_that_may_have_been_dropped_rules_nobody_out():
         ("discrete-laplace(eps=1e6, unit=user-day, max_visits=1)", False),
     ):
         release = Release(counts, Facts(regions, epochs, M, Mechanism.parse(spec)))
-        answer = log_likelihood_ratio(release, known, fit_rates(release))
+        answer = _answer(release, known)
         assert (answer.score == RULED_OUT) == ruled_out
         assert 0 < answer.p_value <= 1
 
@@ -375,35 +372,10 @@ def test_the_smallest_groups_have_answers_too(m, spec):
     facts = Facts(*_places(3, 4), m, Mechanism.parse(spec))
     for counts in (np.zeros((3, 4), np.int32), np.full((3, 4), m, np.int32)):
         release = Release(counts, facts)
-        for known in (KnownVisits(np.array([0, 5])), KnownRegions((1,))):
-            answer = log_likelihood_ratio(release, known, fit_rates(release))
+        for known in (np.array([0, 5]), Places.of_one((1,))):
+            answer = _answer(release, known)
             assert np.isfinite([answer.score, answer.calibrated]).all()
             assert answer.p_value is None or 0 <= answer.p_value <= 1
-
-
-@pytest.mark.parametrize(
-    "spec",
-    ["raw", "suppress(k=1)", "laplace(eps=1, unit=user-day, max_visits=2)", "round(to=5)"],
-)
-@pytest.mark.parametrize("attack", [LikelihoodRatio(), LikelihoodRatio(rates="rank-one")], ids=str)
-def test_everybody_at_once_is_one_after_the_other(spec, attack, monkeypatch):
-    # Several blocks of people.
-    monkeypatch.setattr(likelihood_ratio, "_BLOCK", 97)
-    people = simulate("milan-like", seed=5, users=600, regions=16, days=2).traces()
-    mechanism = Mechanism.parse(spec)
-    counts = mechanism.apply(people.counts(np.arange(120)), 120, np.random.default_rng(0))
-    release = Release(counts, Facts(people.regions, people.epochs, 120, mechanism))
-    found = attack.score_everybody(release, people)
-    assert found.shape == (people.n_users,)
-    for row in range(0, people.n_users, 7):
-        one = attack.fit(release.facts, KnownVisits(people.trace(row)), Auxiliary(), seed=0)
-        assert found[row] == pytest.approx(one.score(release).score, rel=1e-9, abs=1e-9)
-
-
-def test_everybody_must_live_where_the_release_is(rng):
-    release = _release(_world(rng), "raw", rng)
-    with pytest.raises(InputError, match="other regions or epochs"):
-        LikelihoodRatio().score_everybody(release, simulate("milan-like", seed=5).traces())
 
 
 def test_somebody_alone_draws_once_with_cell_keys():

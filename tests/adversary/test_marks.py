@@ -13,9 +13,9 @@ from whosthere import kernels
 from whosthere.adversary.attacks import Attack, Auxiliary, PastRelease
 from whosthere.adversary.count_tables import count_tables, filled
 from whosthere.adversary.groups import Features, GroupSampler
-from whosthere.adversary.knowledge import KnownRegions, KnownVisits
 from whosthere.adversary.marginals import estimate_marginals
 from whosthere.adversary.rates import fit_rates
+from whosthere.adversary.suspects import Places, visits_of_one
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
@@ -52,7 +52,7 @@ def auc(mechanism, rng):
     test = Attack.parse("likelihood-ratio")
     scores, labels = [], []
     for release, inside, cells in trials(mechanism, rng):
-        fitted = test.fit(release.facts, KnownVisits(cells), Auxiliary(), seed=0)
+        fitted = test.fit(release.facts, visits_of_one(cells, REGIONS, EPOCHS), Auxiliary(), seed=0)
         scores.append(round(fitted.score(release).score, 4))
         labels.append(inside)
     return roc_auc_score(labels, scores)
@@ -139,7 +139,7 @@ def test_other_attacks_find_marked_people(reference, spec):
     cells = np.sort(rng.choice(N_CELLS, 25, replace=False)).astype(np.int32)
     facts = Facts(REGIONS, EPOCHS, 40, mechanism)
     auxiliary = Auxiliary(reference=reference)
-    fitted = Attack.parse(spec).fit(facts, KnownVisits(cells), auxiliary, seed=2)
+    fitted = Attack.parse(spec).fit(facts, visits_of_one(cells, REGIONS, EPOCHS), auxiliary, seed=2)
     scores = []
     for inside in (True, False):
         true = reference.counts(rng.choice(90, 40 - inside, replace=False)).reshape(-1)
@@ -161,7 +161,7 @@ def test_past_releases_with_marks(reference):
     past = [PastRelease(publish(inside), inside) for inside in [True, False] * 20]
     facts = past[0].release.facts
     fitted = Attack.parse("knock-knock-past-groups").fit(
-        facts, KnownRegions((0,)), Auxiliary(past=past), seed=1
+        facts, Places.of_one((0,)), Auxiliary(past=past), seed=1
     )
     chosen = fitted.decision.cells
     assert (chosen >= N_CELLS).any(), "it looks at marks"
@@ -176,7 +176,7 @@ def test_marks_do_not_rule_out_and_zeros_do(rng):
     assert release.values.reshape(-1)[:3].tolist() == [0, WITHHELD, 9]
     rule = Attack.parse("contradiction-rule")
     for cells, certain in (([0, 1], True), ([1, 2], False)):
-        knowledge = KnownVisits(np.array(cells, np.int32))
+        knowledge = visits_of_one(cells, REGIONS, EPOCHS)
         fitted = rule.fit(release.facts, knowledge, Auxiliary(), seed=0)
         assert fitted.score(release).is_certain == certain
 

@@ -12,10 +12,9 @@ from scipy.stats import binom, poisson
 
 from whosthere.adversary.attacks import RULED_OUT, Auxiliary, LikelihoodRatio
 from whosthere.adversary.attacks.base import View
-from whosthere.adversary.attacks.likelihood_ratio import _null
-from whosthere.adversary.knowledge import KnownRegions, KnownVisits
-from whosthere.adversary.nested import Chain, Tree, chains
-from whosthere.adversary.rates import fit_rates
+from whosthere.adversary.nested import Chain, Null, Tree, chains
+from whosthere.adversary.scorer import Scorer
+from whosthere.adversary.suspects import Places, visits_of_one
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.privacy.facts import Facts
@@ -36,6 +35,9 @@ def _view(layout, spec, n_hours, visits, n_regions=1, m=M):
     epochs = Epochs(START, timedelta(hours=1), n_hours).joined(layout.epochs)
     added = layout.epochs if layout.counts == "visits" else 1
     facts = Facts(regions, epochs, m, Mechanism.parse(spec), added)
+    if isinstance(visits, tuple):
+        cells, weights = visits
+        visits = replace(visits_of_one(cells, regions, epochs), weights=weights)
     return View(facts, visits, Auxiliary(), layout)
 
 
@@ -73,7 +75,7 @@ def _by_hand(releases, joined, rates, added, most):
 
 
 def _hours_and_total(fine, coarse, counts):
-    visits = KnownVisits(np.array([0]))
+    visits = ([0], None)
     total = Layout(epochs=2, counts=counts)
     return [_view(ORDINARY, fine, 2, visits), _view(total, coarse, 2, visits)]
 
@@ -148,7 +150,7 @@ def test_people_of_whom_all_visits_count_are_sums(rng):
 def test_three_levels_are_those_of_enumeration(rng):
     """Four quarters of an hour, two halves, and the hour."""
     rates, added = np.array([0.3, 0.6, 0.2, 0.5]), np.array([1, 0, 0, 2])
-    visits = KnownVisits(np.array([0]))
+    visits = ([0], None)
     layouts = [ORDINARY, *(Layout(epochs=k, counts="visits") for k in (2, 4))]
     specs = ["suppress(k=1)", "laplace(eps=1, unit=event)", "round(to=3)"]
     views = [_view(layout, spec, 4, visits) for layout, spec in zip(layouts, specs, strict=True)]
@@ -165,8 +167,8 @@ def test_three_levels_are_those_of_enumeration(rng):
 def _three_hours(hours, total):
     """Attack hours (k=2) and their total (raw), of somebody who was there in the first hour."""
     views = [
-        _view(ORDINARY, "suppress(k=2)", 3, KnownVisits(np.array([0]))),
-        _view(Layout(epochs=3, counts="visits"), "raw", 3, KnownVisits(np.array([0]))),
+        _view(ORDINARY, "suppress(k=2)", 3, ([0], None)),
+        _view(Layout(epochs=3, counts="visits"), "raw", 3, ([0], None)),
     ]
     attack = LikelihoodRatio().fit_tables(views, seed=0)
     values = [np.array([hours], np.int32), np.array([[total]], np.int32)]
@@ -183,13 +185,13 @@ def test_a_total_equal_to_its_shown_parts_rules_out_who_was_in_a_hidden_part():
 @pytest.mark.parametrize("with_visits", [False, True])
 def test_nobody_is_ruled_out_because_others_were_there_for_both_hours(with_visits):
     """Two people in two hours are four visits and two people, however many that was expected."""
-    both = KnownVisits(np.array([0, 1]))
-    day = _view(Layout(epochs=2), "raw", 2, KnownVisits(np.array([0])))
+    both = ([0, 1], None)
+    day = _view(Layout(epochs=2), "raw", 2, ([0], None))
     views = [_view(ORDINARY, "raw", 2, both), day]
     values = [np.array([[2, 2]], np.int32), np.array([[2]], np.int32)]
     if with_visits:
         layout = Layout(epochs=2, counts="visits")
-        views.append(_view(layout, "raw", 2, KnownVisits(np.array([0]), np.array([2]))))
+        views.append(_view(layout, "raw", 2, ([0], [2])))
         values.append(np.array([[4]], np.int32))
     made = [Release(one, view.facts) for one, view in zip(values, views, strict=True)]
     score = LikelihoodRatio().fit_tables(views, seed=0).score_tables(made).score
@@ -200,7 +202,7 @@ def test_the_chance_to_count_is_that_of_the_rates_within_what_can_be():
     """Some visits may always be of one person, and nobody makes more than there are parts."""
 
     def kept(layouts, expected):
-        views = [_view(one, "raw", 2, KnownVisits(np.array([0]))) for one in layouts]
+        views = [_view(one, "raw", 2, ([0], None)) for one in layouts]
         (chain,) = chains(views)
         rates = [SimpleNamespace(at_cells=np.log(one)) for one in expected]
         nulls = [
@@ -224,20 +226,20 @@ def test_the_chance_to_count_is_that_of_the_rates_within_what_can_be():
 def test_the_table_that_says_most_about_the_target_keeps_its_score(monkeypatch, hours, day, first):
     """A visit among few says more than two among many."""
     views = [
-        _view(ORDINARY, "raw", 2, KnownVisits(np.array([0, 1]))),
-        _view(Layout(epochs=2), "raw", 2, KnownVisits(np.array([0]))),
+        _view(ORDINARY, "raw", 2, ([0, 1], None)),
+        _view(Layout(epochs=2), "raw", 2, ([0], None)),
     ]
     (chain,) = chains(views)
     nulls = []
     for view, values in zip(views, ([hours], [[day]]), strict=True):
         release = Release(np.array(values, np.int32), view.facts)
-        nulls.append(_null(release, view.knowledge, fit_rates(release)))
+        nulls.append(Null(*Scorer([view.knowledge]).looked_up(0, release)))
     monkeypatch.setattr(Chain, "_added_by_others", lambda *_: 0.0)
-    assert chain.score(nulls) == nulls[first].by_person(1)[0]
+    assert chain.score(nulls) == nulls[first].table.score(nulls[first].asked)[0]
 
 
 def test_which_tables_are_judged_together():
-    visits = KnownVisits(np.array([0]))
+    visits = ([0], None)
     day, week = (Layout(epochs=k, counts="visits") for k in (2, 4))
     people, district = Layout(epochs=2), Layout(regions=(0, 0), counts="visits")
 
@@ -258,4 +260,4 @@ def test_which_tables_are_judged_together():
     # Hours of a district and days of its regions are no parts of one another.
     assert places(ORDINARY, day, district) in ([(0, 1), (2,)], [(0, 2), (1,)])
     assert places(ORDINARY, day, spec="laplace(eps=1, unit=user-day, max_visits=2)") == [(0,), (1,)]
-    assert places(ORDINARY, day, known=KnownRegions((0,))) == [(0,), (1,)]
+    assert places(ORDINARY, day, known=Places.of_one((0,))) == [(0,), (1,)]

@@ -8,7 +8,6 @@ import pytest
 
 import whosthere as wt
 from whosthere.adversary.attacks import Answer, Attack, Auxiliary, FittedAttack, calibrated
-from whosthere.adversary.knowledge import KnownVisits
 from whosthere.attacks import NUMBER, RULED_OUT, YES_NO, parameter
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.run import prepare_audit
@@ -32,7 +31,7 @@ class Mine(Attack):
 
     def fit(self, facts, knowledge, auxiliary, *, seed):
         def score(release):
-            return np.log1p(release.counts.reshape(-1)[knowledge.certain]).mean()
+            return np.log1p(release.counts.reshape(-1)[knowledge.cells]).mean()
 
         if self.compared:
             return calibrated(score, facts, knowledge, auxiliary, seed=seed, groups=60)
@@ -155,7 +154,7 @@ class TestCalibrated:
     @pytest.mark.parametrize("part", ["example", "reference"])
     def test_is_what_the_score_is_without_the_target(self, people, releases, part):
         """A score that adds up everything, so that who the target is hardly matters."""
-        facts, known = releases[0].facts, KnownVisits(people.trace(0))
+        facts, known = releases[0].facts, people.select([0])
         given = {"example": releases[0], "reference": people.select(np.arange(1, people.n_users))}
         fitted = calibrated(
             lambda release: 3.0 * release.counts.max() + 7.0,
@@ -174,10 +173,10 @@ class TestCalibrated:
         assert (2 * answers[0].threshold).is_integer()
 
     def test_those_who_cannot_be_in_do_not_count(self, people, releases):
-        facts, known = releases[0].facts, KnownVisits(people.trace(0))
+        facts, known = releases[0].facts, people.select([0])
 
         def score(release):
-            seen = release.counts.reshape(-1)[known.certain]
+            seen = release.counts.reshape(-1)[known.cells]
             return RULED_OUT if not seen.all() else float(seen.sum())
 
         fitted = calibrated(score, facts, known, Auxiliary(example=releases[0]), seed=2)
@@ -191,7 +190,7 @@ class TestCalibrated:
     def test_needs_somebody_to_make_groups_of(self, people):
         facts = Facts.of(people, M, Mechanism.parse("raw"))
         with pytest.raises(InputError, match=r'uses = frozenset\(\{"example"\}\)'):
-            calibrated(len, facts, KnownVisits(people.trace(0)), Auxiliary(), seed=1)
+            calibrated(len, facts, people.select([0]), Auxiliary(), seed=1)
 
     def test_leaving_it_out_understates_what_an_attack_finds(self, people, tmp_path):
         """Which people are found at few false alarms, over all targets."""

@@ -417,8 +417,8 @@ def test_trained_attacks_are_made_on_some(city):
     assert result.trusted is not False
 
 
-def test_with_places_alone_some_are_asked(city):
-    """What visits are certain says nothing of somebody of whom no visit is known."""
+def test_everybody_is_asked_whatever_is_known(city):
+    """Places alone say less than half of the visits."""
     result = wt.audit(
         city,
         mechanisms="suppress(k=1)",
@@ -434,9 +434,8 @@ def test_with_places_alone_some_are_asked(city):
     places, visits = result.verdicts
     found = {one.setting: one for one in result.findings if one.metric == "auc"
              and one.attack == "likelihood-ratio"}  # fmt: skip
-    assert found[places.setting].n_targets == 12
-    assert found[visits.setting].n_targets > 100
-    assert np.ptp(result.scores.filter(setting=places.setting)["score"].to_numpy()) > 0
+    assert found[places.setting].n_targets == found[visits.setting].n_targets > 100
+    assert found[places.setting].estimate < found[visits.setting].estimate
     assert set(result.leaks["setting"]) == {places.setting, visits.setting}
 
 

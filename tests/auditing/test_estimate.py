@@ -162,9 +162,12 @@ def test_on_a_busy_machine_work_takes_longer(traces, clock, monkeypatch):
 class SlowOnEverybody(Slow, AttackOnEverybody):
     """Takes its time for all people together."""
 
-    def score_everybody(self, release, people, auxiliary=None):
-        self.clock.now += self.to_score
-        return np.zeros(people.n_users)
+    def scorer(self, views):
+        def score(releases):
+            self.clock.now += self.to_score
+            return np.zeros(views[0].knowledge.n_users)
+
+        return score
 
 
 def test_releases_of_everybody_are_counted_and_what_their_scores_take(traces):

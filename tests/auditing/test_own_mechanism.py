@@ -7,7 +7,6 @@ import pytest
 import whosthere as wt
 from whosthere.adversary.attacks import Attack, Auxiliary, NotApplicableError
 from whosthere.adversary.groups import GroupSampler
-from whosthere.adversary.knowledge import KnownVisits
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.policy import Policy
@@ -179,7 +178,7 @@ def _shifted_by(made, true, shape):
 def test_attacks_that_need_its_law_say_why_they_do_not_apply(traces, spec):
     facts = Facts.of(traces, M, MINE)
     with pytest.raises(NotApplicableError, match="a function of a whole table, nobody knows it"):
-        Attack.parse(spec).check(facts, KnownVisits(traces.trace(0)), Auxiliary())
+        Attack.parse(spec).check(facts, traces.select([0]), Auxiliary())
 
 
 def test_one_release_can_be_attacked_but_not_read_back(traces, tmp_path):

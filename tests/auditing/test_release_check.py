@@ -303,8 +303,14 @@ class Busy(AttackOnEverybody):
     def fit(self, facts, knowledge, auxiliary, *, seed):
         raise NotImplementedError
 
-    def score_everybody(self, release, people, auxiliary=None):
-        return people.sums(release.values.reshape(-1).astype(float), np.arange(people.n_users))
+    def scorer(self, views):
+        people = views[0].knowledge
+
+        def score(releases):
+            values = releases[0].values.reshape(-1).astype(float)
+            return people.sums(values, np.arange(people.n_users))
+
+        return score
 
 
 def test_any_attack_on_everybody_is_tried_and_only_the_strongest_one_can_accept(planted):

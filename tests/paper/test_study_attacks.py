@@ -9,7 +9,7 @@ from whosthere import kernels
 from whosthere.adversary.attacks import ATTACKS, Auxiliary, KnockKnock, ZeroKnowledge
 from whosthere.adversary.classifiers import L1
 from whosthere.adversary.groups import GroupSampler
-from whosthere.adversary.knowledge import KnownVisits, Regions
+from whosthere.adversary.knowledge import Regions
 from whosthere.adversary.marginals import estimate_marginals
 from whosthere.arrays import own
 from whosthere.data.cities import simulate
@@ -60,7 +60,7 @@ def published(people, rows, spec, seed=0):
 )  # fmt: skip
 def test_with_nothing_chosen_they_are_the_usual_attacks(people, target, others, usual, study):
     release = published(people, np.append(others[: M - 1], target), "laplace(eps=1)").release
-    known, auxiliary = KnownVisits(people.trace(target)), Auxiliary(people.select(others[M:]))
+    known, auxiliary = people.select([target]), Auxiliary(people.select(others[M:]))
     scores = [one.fit(release.facts, known, auxiliary, seed=1) for one in (usual, study)]
     assert scores[0].score(release) == scores[1].score(release)
     assert str(usual) == str(study)
@@ -104,12 +104,13 @@ def test_the_leak_pools_the_moments(rng):
 def test_the_leak_gives_the_true_visits_away(people, target, others):
     """Knock-knock guesses every hour of every place; only with the leak it learns which."""
     table = published(people, np.append(others[: M - 1], target), "raw")
-    trace = people.trace(target)
-    known = RegionsAndTruth().of(trace, people.epochs.n, None)
-    plain = Regions().of(trace, people.epochs.n, None)
-    assert (known.regions, known.certain.size) == (tuple(sorted(plain.regions)), 0)
-    assert RegionsAndTruth(2).of(trace, people.epochs.n, None).regions == known.regions[:2]
-    assert RegionsAndTruth(guess="random").of(trace, people.epochs.n, None).guess == "random"
+    trace, alone = people.trace(target), people.select([target])
+    known = RegionsAndTruth().of(alone, None)
+    plain = Regions().of(alone, None)
+    regions = known.regions.tolist()
+    assert (regions, known.cells.size) == (sorted(plain.regions.tolist()), 0)
+    assert RegionsAndTruth(2).of(alone, None).regions.tolist() == regions[:2]
+    assert RegionsAndTruth(guess="random").of(alone, None).guess == "random"
     auxiliary = Auxiliary(people.select(others[M:]))
     weights = {}
     for leak in (False, True):
@@ -130,7 +131,7 @@ def test_uniform_marginals_know_nothing_but_the_mean(people, others, rng):
 
 def test_informed_tests_look_at_what_is_beyond_the_others(people, target, others):
     cells = people.trace(target)
-    known, group = KnownVisits(cells), np.append(others[: M - 1], target)
+    known, group = people.select([target]), np.append(others[: M - 1], target)
     auxiliary = Auxiliary(others=people.select(group[:-1]))
     for rows, inside in ((group, 1), (others[:M], 0)):
         release = published(people, rows, "raw").release
@@ -158,7 +159,7 @@ def test_a_search_for_the_mean_in_five_rounds_ends_near_ours(people, others, spe
 
 def test_visits_are_guessed_anew_for_every_two_groups(people, target, others):
     """Then all hours of a place are learned from, each as often as people are seen in it."""
-    known = Regions(top=1, guess="random").of(people.trace(target), people.epochs.n, None)
+    known = Regions(top=1, guess="random").of(people.select([target]), None)
     auxiliary = Auxiliary(people.select(others[M:]))
     facts = published(people, others[:M], "raw").release.facts
     seen = {}

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from whosthere.adversary.knowledge import chance_of_being_counted, may_be_dropped
+from whosthere.adversary.counting import chance_of_being_counted, may_be_dropped
 from whosthere.auditing.options import AuditOptions, Block
 from whosthere.auditing.planning import make_plan
 from whosthere.errors import InputError

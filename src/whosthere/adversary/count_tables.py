@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import gammaln, softmax
 
 from whosthere import kernels
-from whosthere.arrays import Floats, Ints32, Ints64, own
+from whosthere.arrays import Bools, Floats, Ints32, Ints64, own
 from whosthere.privacy.probability import log_probability, log_withheld, own_draws, placed
 from whosthere.privacy.step import NO_DRAW, Span
 
@@ -65,6 +65,8 @@ class CountTables:
     n_bins); minus infinity where the target cannot be there."""
     log_chance: Floats
     """Log of the chance of one symbol of a bin where nobody more is there, same shape."""
+    rules_out: Bools
+    """Whether a symbol of a bin is never published with what the target adds, shape (n_bins,)."""
     alphabet: Alphabet
     per_person: float
     """What a published count is multiplied by to be one of people."""
@@ -73,6 +75,10 @@ class CountTables:
     `log_ratio` given it, shape (n_bins, n_rates)."""
     added: int = 1
     """What the target adds to a count."""
+
+    def bins(self, symbols: Ints32) -> Ints32:
+        """Return the bin of each symbol, same shape."""
+        return self.bin_of_symbol[np.minimum(symbols, self.bin_of_symbol.size - 1)]
 
     def log_ratio_of(self, symbols: Ints32, log_rates: Floats) -> Floats:
         """Return the log ratio of published symbols in cells of the given rates, same shape."""
@@ -182,6 +188,8 @@ def count_tables(mechanism: Mechanism, m: int, added: int = 1) -> CountTables:
     others = _poisson(n[:-added], rates)
     mean = others @ means[:-added]
     without, within = others @ chances[:-added], others @ chances[added:]
+    shown = chances > 0
+    rules_out = np.asarray(~shown[added:].any(axis=0) & shown[:added].any(axis=0))
     draws = []
     for draw in own_draws(mechanism.steps, m) if added == 1 else ():
         # Only where nobody else is does the target's own draw decide.
@@ -203,7 +211,8 @@ def count_tables(mechanism: Mechanism, m: int, added: int = 1) -> CountTables:
         empty_variance=float(squares[0] - means[0] ** 2),
         information=own(information, np.float64),
         bin_of_symbol=own(np.repeat(np.arange(widths.size), widths), np.int32),
-        log_ratio=own(_log_ratio(within, without), np.float64),
+        log_ratio=own(np.where(rules_out, -np.inf, _log_ratio(within, without)), np.float64),
+        rules_out=own(rules_out, np.bool_),
         log_chance=own(np.log(np.maximum(without, _LEAST_CHANCE) / widths), np.float64),
         alphabet=alphabet,
         per_person=1 / mechanism.slope,

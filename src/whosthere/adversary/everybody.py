@@ -125,7 +125,7 @@ class ScoresOfEverybody(Shown):
 def score_everybody(
     attack: Attack, releases: Sequence[Release], views: Sequence[View], prior: float | None = None
 ) -> ScoresOfEverybody:
-    """Score a publication for everybody who may be in it, given in the views of its tables.
+    """Score a publication for everybody whose visits are known to the views of its tables.
 
     The chance of being in before is m among all by default.
     """
@@ -133,8 +133,8 @@ def score_everybody(
         fix = "Use likelihood-ratio, or name a target"
         raise InputError(f"{attack} attacks one person after the other", fix=fix)
     attack.check_tables(views)
-    people = [cast("Traces", one.auxiliary.everybody) for one in views]
-    m, n = releases[0].group_size, people[0].n_users
+    people = cast("Traces", views[0].knowledge)
+    m, n = releases[0].group_size, people.n_users
     if m >= n and ("everybody" in attack.uses or prior is None):
         raise InputError(
             f"the release counts {m:,} people, and there are traces of {n:,}",
@@ -144,8 +144,8 @@ def score_everybody(
     before = m / n if prior is None else prior
     if not 0 < before < 1:
         raise InputError(f"a prior of {before:g} is not between 0 and 1", fix="Leave it out")
-    scores = attack.score_everybody_in(releases, people, [one.auxiliary for one in views])
-    return ScoresOfEverybody(str(attack), m, before, people[0].users, scores)
+    scores = attack.scorer(views)(releases)
+    return ScoresOfEverybody(str(attack), m, before, people.users, scores)
 
 
 def refuse_scores(path: Path, *, force: bool, inputs: Iterable[Path | None] = ()) -> None:

@@ -24,6 +24,7 @@ import numpy as np
 from whosthere import kernels
 from whosthere.adversary.count_tables import moved_down
 from whosthere.data.cells import cell_at, region_and_epoch
+from whosthere.inference.scores import RULED_OUT
 from whosthere.privacy.probability import own_draws
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.adversary.attacks.base import View
-    from whosthere.adversary.attacks.likelihood_ratio import Null
+    from whosthere.adversary.scorer import Asked, Scorer, Table
     from whosthere.arrays import Floats, Ints64
     from whosthere.privacy.release import Release
 
@@ -105,7 +106,7 @@ def _can_be_joined(view: View) -> bool:
     """Tell whether counts are those of the visits that are known, and cells draw independently."""
     steps, most = view.facts.mechanism.steps, view.facts.most_count
     bounded, by_people = view.facts.mechanism.bounds_visits, own_draws(steps, most)
-    return bool(view.knowledge.certain.size) and not bounded and not by_people
+    return bool(view.knowledge.cells.size) and not bounded and not by_people
 
 
 def chains(views: Sequence[View]) -> tuple[Chain, ...]:
@@ -131,6 +132,60 @@ def chains(views: Sequence[View]) -> tuple[Chain, ...]:
 
 
 @dataclass(frozen=True, eq=False)
+class Null:
+    """One person in a table."""
+
+    table: Table
+    asked: Asked
+
+    @property
+    def release(self) -> Release:
+        """The release."""
+        return self.table.release
+
+    @property
+    def cells(self) -> Ints64:
+        """Where the person was."""
+        return self.asked.cells
+
+    @property
+    def added(self) -> Ints64:
+        """What the person adds there."""
+        return self.asked.added
+
+    @property
+    def log_rates(self) -> Floats:
+        """Logarithms of the rates of others there."""
+        return np.asarray(self.table.rates.at_cells.reshape(-1)[self.cells])
+
+    def log_levels_without(self) -> Floats:
+        """Return the mean logarithm of the level at each cell, whose count is not looked at."""
+        return np.asarray(self.table.log_levels_without_each().reshape(-1)[self.cells])
+
+    def by_cell_at(self, log_rates: Floats) -> Floats:
+        """Return what each cell adds to the score if rates are known, given as logarithms."""
+        found, symbols = np.empty(log_rates.size), self.release.symbols.reshape(-1)[self.cells]
+        for n in np.unique(self.added).tolist():
+            own = self.added == n
+            found[own] = self.table.tables_of(n).log_ratio_of(symbols[own], log_rates[own])
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class ChainScorer:
+    """The likelihood ratio of one person in tables of which some nest."""
+
+    scorer: Scorer
+    chains: tuple[Chain, ...]
+
+    def __call__(self, releases: Sequence[Release]) -> Floats:
+        """Score a publication, shape (1,)."""
+        nulls = [Null(*self.scorer.looked_up(i, one)) for i, one in enumerate(releases)]
+        scores = [chain.score([nulls[i] for i in chain.places]) for chain in self.chains]
+        return np.asarray(np.maximum([sum(scores)], RULED_OUT))
+
+
+@dataclass(frozen=True, eq=False)
 class Chain:
     """Tables by their places in a publication, finest first, and how each nests in the next."""
 
@@ -145,7 +200,7 @@ class Chain:
         says most about these. The rates of others say something else, and it is the one that says
         most about the target.
         """
-        alone = [float(null.by_person(1)[0]) for null in nulls]
+        alone = [float(null.table.score(null.asked)[0]) for null in nulls]
         if len(nulls) == 1 or not all(map(math.isfinite, alone)):
             return min(alone)
         known = [_information(null) for null in nulls]

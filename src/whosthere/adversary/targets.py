@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
 import polars as pl
 
-from whosthere.adversary.knowledge import Guess, Known, KnownRegions, KnownVisits, check_guess
+from whosthere.adversary.suspects import Guess, Known, Places, check_guess, visits_of_one
 from whosthere.data.cells import cell_at, region_and_epoch
 from whosthere.data.files import for_sheets, new_file
 from whosthere.data.reading.columns import Columns, joined_ids, parts_of
@@ -19,6 +18,7 @@ from whosthere.errors import FileError, InputError, RecordsError, quote
 if TYPE_CHECKING:
     import os
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from whosthere.data.epochs import Epochs
@@ -39,7 +39,7 @@ def read_target(
     regions, epochs
         Those of the release.
     guess
-        What is made of regions without times; see `KnownRegions`.
+        What is made of regions without times; see `Places`.
     """
     path = Path(path)
     check_guess(guess)
@@ -53,8 +53,8 @@ def read_target(
         rows = _region_rows(table.select(region).to_series(), regions)
         epoch = _epochs(table, epochs)
         if epoch is None:
-            return KnownRegions(tuple(dict.fromkeys(rows.tolist())), cast("Guess", guess))
-        return KnownVisits(cell_at(rows, epoch, epochs.n).astype(np.int32))
+            return Places.of_one(list(dict.fromkeys(rows.tolist())), cast("Guess", guess))
+        return visits_of_one(cell_at(rows, epoch, epochs.n), regions, epochs)
     except InputError as error:
         raise RecordsError(error.problem, where=path, fix=error.fix) from error
 
@@ -83,12 +83,12 @@ def write_target(
     path = Path(path)
     if path.suffix != ".csv":
         raise FileError("has an unknown extension", where=path, fix="Use .csv")
-    if knowledge.certain.size:
-        region, epoch = region_and_epoch(knowledge.certain, epochs.n)
+    if isinstance(knowledge, Places):
+        region, times = knowledge.regions, {}
+    else:
+        region, epoch = region_and_epoch(knowledge.cells, epochs.n)
         starts = pl.Series(epochs.starts[epoch]).dt.replace_time_zone("UTC")
         times = {"timestamp": starts.dt.convert_time_zone(epochs.timezone)}
-    else:
-        region, times = np.array(knowledge.places(epochs.n)), {}
     names = for_sheets(pl.Series([regions.ids[row] for row in region], dtype=pl.String))
     table = pl.DataFrame({"region": names, **times})
     with new_file(path, force=force) as temporary:

@@ -12,6 +12,7 @@ import numpy as np
 
 from whosthere.adversary.attacks import Attack, Auxiliary, NotApplicableError, PastRelease
 from whosthere.adversary.attacks.base import FOR_STUDIES, WORDS, AttackOnEverybody, View
+from whosthere.adversary.suspects import over
 from whosthere.auditing.reasons import listed
 from whosthere.data.clusters import draw_group
 from whosthere.data.epochs import to_micros, zone
@@ -21,7 +22,7 @@ from whosthere.errors import EmptyError, GroupError, InputError
 from whosthere.game.everybody import EverybodyGame, set_aside
 from whosthere.game.plan import Contest, Plan, Setting, TargetChoice
 from whosthere.game.rounds import Population, Task
-from whosthere.game.target import ANYTHING, TargetGame, TargetRounds
+from whosthere.game.target import TargetGame, TargetRounds
 from whosthere.privacy.facts import Facts
 from whosthere.privacy.release import Release
 from whosthere.seeds import generator
@@ -187,8 +188,7 @@ def _views(
     m, views = setting.scheme.group_size, []
     finest = population.under(setting.scheme.tables[0].layout.in_finest_cells).tested
     rng = generator(plan.seed, "knowledge", target)
-    trace = finest.trace(target)
-    known = setting.knowledge.of(trace, finest.epochs.n, rng) if trace.size else ANYTHING
+    known = setting.knowledge.of(finest.select([target]), rng)
     for table in setting.scheme.tables:
         people = population.under(table.layout)
         traces, friends = people.tested, people.friends_of(target)
@@ -206,7 +206,7 @@ def _views(
             everybody=traces,
             older=blank,
         )
-        here = known.over(table.layout.all_at_once, finest)
+        here = over(known, table.layout.all_at_once)
         views.append(View(facts, here, auxiliary, table.layout))
     return views
 

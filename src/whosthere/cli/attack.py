@@ -35,6 +35,7 @@ def target(
     import numpy as np
 
     from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.suspects import Places
     from whosthere.adversary.targets import write_target
     from whosthere.data.files import refuse_existing
     from whosthere.data.traces import Traces
@@ -54,17 +55,17 @@ def target(
                 fix=f"Give --min-visits {int(everybody.visits_per_user().max())} or less",
             )
         row = int(rng.choice(eligible))
-    known = known_of.of(everybody.trace(row), everybody.epochs.n, rng)
+    known = known_of.of(everybody.select([row]), rng)
     write_target(known, out, everybody.regions, everybody.epochs, force=force)
     if json:
-        numbers = {"visits": known.certain.size, "visits_in_all": everybody.trace(row).size}
+        numbers = {"visits": known.cells.size, "visits_in_all": everybody.trace(row).size}
         console.print_json({"file": str(out), "known": str(known_of), **numbers})
         return
-    if known.certain.size:
+    if not isinstance(known, Places):
         visits = counted(everybody.trace(row).size, "visit")
-        console.say(f"Known: {known.certain.size} of {visits}.")
+        console.say(f"Known: {known.cells.size} of {visits}.")
     else:
-        places = counted(len(known.places(everybody.epochs.n)), "region")
+        places = counted(known.regions.size, "region")
         console.say(f"Known: {places}, without times.")
     console.say(f"Written: {out}")
 

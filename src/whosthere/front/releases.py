@@ -12,7 +12,7 @@ import numpy as np
 from whosthere.adversary.attacks import Answer, Attack, Auxiliary
 from whosthere.adversary.attacks.base import View
 from whosthere.adversary.everybody import ScoresOfEverybody, score_everybody
-from whosthere.adversary.knowledge import Known, KnownVisits
+from whosthere.adversary.suspects import Known, Places, over, visits_of_one
 from whosthere.adversary.targets import read_target
 from whosthere.auditing.acceptance import acceptance, judged_again, not_audited
 from whosthere.auditing.manifest import fingerprint
@@ -164,8 +164,9 @@ def attack(
     release
         Published counts, or their file; or several tables of the same people.
     target
-        What is known of the person: a file as `whosthere target` writes it, a `Known`, or the
-        cells of visits, as from `Traces.trace`. It is about the table with most cells.
+        What is known of the person: a file as `whosthere target` writes it, traces of one person,
+        `Places`, or the cells of visits, as from `Traces.trace`. It is about the table with most
+        cells.
     attack
         Who attacks, as a spec or an object.
     everybody
@@ -201,9 +202,7 @@ def attack(
         )
     if asked is not None and not asked.cells.size:
         raise EmptyError("nobody in the traces made a visit", fix="Give other traces")
-    cells = Traces((), np.zeros(1, np.int64), np.zeros(0, np.int32), finest.regions, finest.epochs)
-    # Whether an attack applies does not depend on who is asked.
-    known = _known(target if asked is None else asked.cells[:1], finest)
+    known = _known(target, finest) if asked is None else asked
     real, befriended = (None if one is None else loaded(one) for one in (reference, friends))
     views = []
     for one, layout in zip(published, layouts, strict=True):
@@ -213,7 +212,7 @@ def attack(
             for people in (real, befriended, asked)
         ]
         auxiliary = Auxiliary(laid[0], laid[1], tuple(past), one, everybody=laid[2])
-        views.append(View(one.facts, known.over(layout, cells), auxiliary, layout))
+        views.append(View(one.facts, over(known, layout), auxiliary, layout))
     if asked is not None:
         return score_everybody(chosen, published, views, prior)
     if prior is not None:
@@ -372,8 +371,8 @@ def check(
 
 
 def _known(target: Known | AnyPath | Sequence[int] | Ints32 | None, release: Release) -> Known:
-    if isinstance(target, Known):
+    if isinstance(target, Traces | Places):
         return target
     if isinstance(target, str | os.PathLike):
         return read_target(target, release.regions, release.epochs)
-    return KnownVisits(np.asarray(target))
+    return visits_of_one(np.asarray(target), release.regions, release.epochs)

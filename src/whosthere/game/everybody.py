@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from whosthere.adversary.attacks import Answer, NotApplicableError
-from whosthere.adversary.attacks.base import OF_ONE_RELEASE, AttackOnEverybody
-from whosthere.adversary.knowledge import All, KnownVisits
+from whosthere.adversary.attacks.base import OF_ONE_RELEASE, AttackOnEverybody, View
+from whosthere.adversary.suspects import over
 from whosthere.arrays import own
 from whosthere.data.floor import rounded_up
 from whosthere.data.traces import Group
@@ -39,13 +39,13 @@ from whosthere.privacy.step import WITHHELD
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from whosthere.adversary.attacks import Attack, FittedAttack
     from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.suspects import Known
     from whosthere.arrays import Bools, Floats, Ints32, Ints64
     from whosthere.data.clusters import Clusters
-    from whosthere.data.traces import Traces
     from whosthere.game.plan import Contest, Plan
     from whosthere.game.rounds import Population
     from whosthere.privacy.facts import Facts
@@ -243,22 +243,22 @@ class EverybodyRounds(Rounds):
     def players(self, contests: Iterable[Contest]) -> Iterator[Player]:
         for contest in contests:
             if isinstance(contest.attack, AttackOnEverybody):
-                known = self.known(contest.setting.knowledge)
-                if known is not None:
-                    yield self._on_everybody(contest, contest.attack, known)
-                    continue
+                yield self._on_everybody(contest, contest.attack)
+                continue
             player = self._on_sample(contest)
             if player.fitted:
                 yield player
 
-    def _on_everybody(
-        self, contest: Contest, attack: AttackOnEverybody, known: Sequence[Traces]
-    ) -> Player:
-        nobody = _Asked(self, -1)
-        auxiliary = [table.auxiliary(attack.uses) for table in nobody.tables]
+    def _on_everybody(self, contest: Contest, attack: AttackOnEverybody) -> Player:
+        known = self.known(contest.setting.knowledge)
+        views = [
+            View(table.facts, of_table, table.auxiliary(attack.uses), table.layout)
+            for table, of_table in zip(_Asked(self, -1).tables, known, strict=True)
+        ]
+        scorer = attack.scorer(views)
 
         def score(drawn: GameRound) -> Floats:
-            return attack.score_everybody_in(drawn.publication.releases, known, auxiliary)
+            return scorer(drawn.publication.releases)
 
         return _EverybodyPlayer(contest, {}, rows=self.everybody, score=score)
 
@@ -269,25 +269,20 @@ class EverybodyRounds(Rounds):
                 fitted |= _Asked(self, target).player(contest).fitted
         return _SamplePlayer(contest, fitted, facts=tuple(one.facts for one in self.tables))
 
-    def known(self, rule: Knowledge) -> list[Traces] | None:
-        """Return what is known of all who are asked, over the cells of each table.
+    @cached_property
+    def known(self) -> Callable[[Knowledge], list[Known]]:
+        """What is known of all who are asked over each table, by rule.
 
-        None where that is anything but visits, such as regions: it is then known of the targets
-        alone. It is drawn as in the game of one target, over the regions and epochs of the traces.
+        It is drawn once for all attacks, over the regions and epochs of the traces.
         """
+        return cache(self._known)
+
+    def _known(self, rule: Knowledge) -> list[Known]:
         finest = self.population.under(self.tables[0].layout.in_finest_cells).tested
         everybody = self.everybody
         asked = finest if everybody.size == finest.n_users else finest.select(everybody)
-        if rule != All():
-            known = [
-                rule.of(asked.trace(i), finest.epochs.n, _Asked(self, int(row)).rng("knowledge"))
-                for i, row in enumerate(everybody)
-            ]
-            if not all(isinstance(one, KnownVisits) for one in known):
-                return None
-            kept = [np.isin(asked.trace(i), one.certain) for i, one in enumerate(known)]
-            asked = asked.marked(np.concatenate(kept))
-        return [table.layout.all_at_once(asked) for table in self.tables]
+        drawn = rule.of(asked, self.rng("knowledge"))
+        return [over(drawn, table.layout.all_at_once) for table in self.tables]
 
     def optima(self, drawn: Mapping[int, GameRound]) -> dict[int, dict[int, float | None]]:
         found = {i: self.optimum_of_everybody(one) for i, one in drawn.items()}
@@ -380,6 +375,10 @@ class _Asked(TargetRounds):
     @property
     def reference_rows(self) -> Ints64:
         return self._all_rounds.reference_rows
+
+    def _known(self, rule: Knowledge) -> list[Known]:
+        row = np.searchsorted(self._all_rounds.everybody, [self.target])
+        return [one.select(row) for one in self._all_rounds.known(rule)]
 
     def test(self, i: int) -> GameRound:
         return self._all_rounds.test(i)

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from whosthere.adversary.attacks.likelihood_ratio import nulls_of_everybody, terms_by_cell
-from whosthere.adversary.rates import fit_rates
+from whosthere.adversary.scorer import Asked, table_for
 from whosthere.data.cells import region_and_epoch
 from whosthere.data.floor import LEAST_PEOPLE, hidden_places
 from whosthere.data.regions import MOST_OUTLINES
 from whosthere.game.everybody import EverybodyGame, EverybodyRounds
 from whosthere.game.rounds import Population, Task
-from whosthere.game.target import ANYTHING, TARGET_GAME, TargetRounds
+from whosthere.game.target import TARGET_GAME, TargetRounds
 from whosthere.seeds import generator
 
 if TYPE_CHECKING:
@@ -30,10 +29,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from whosthere.adversary.counting import Rows
+    from whosthere.adversary.suspects import Known
     from whosthere.arrays import Bools, Floats, Ints32, Ints64
     from whosthere.data.regions import Regions
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Plan
+    from whosthere.privacy.facts import Facts
+    from whosthere.privacy.release import Release
 
 
 PEOPLE_TO_LOOK_AT = 400
@@ -116,7 +119,7 @@ class _Axis:
     n_epochs: int
 
     @classmethod
-    def both(cls, traces: Traces) -> tuple[_Axis, _Axis]:
+    def both(cls, traces: Traces | Facts) -> tuple[_Axis, _Axis]:
         """Return regions and hours of the week; of these only those in which epochs begin."""
         n_regions, n_epochs = traces.shape
         regions = np.arange(n_regions)
@@ -136,10 +139,10 @@ class _Axis:
         """Return the place of each of some cells."""
         return self.place[region_and_epoch(cells, self.n_epochs)[self.dimension]]
 
-    def visited(self, people: Traces) -> tuple[Ints64, Ints64, int]:
+    def visited(self, people: Traces | Rows) -> tuple[Ints64, Ints64, int]:
         """Return who was where, each person once a place: places, people, how many places."""
         n = self.index.size
-        rows = np.repeat(np.arange(people.n_users), np.diff(people.indptr))
+        rows = np.repeat(np.arange(people.indptr.size - 1), np.diff(people.indptr))
         person, place = np.divmod(np.unique(rows * n + self.places(people.cells)), n)
         return place, person, n
 
@@ -182,20 +185,14 @@ def _leaks_of_one(rounds: TargetRounds, *, whole: bool) -> pl.DataFrame:
     for i in range(RELEASES_TO_LOOK_AT):
         drawn = rounds.test(i)
         release = drawn.publication.releases[attacked.place]
-        rates = fit_rates(release)
         # Releases take turns with and without the person, so that each kind is half of them.
         weight = (1 if drawn.labels[rounds.target] else -1) / (RELEASES_TO_LOOK_AT / 2)
         for setting, knowledge in known.items():
-            cells, terms = terms_by_cell(release, knowledge, rates)
-            if knowledge is ANYTHING:
-                cells, terms = cells[:0], terms[:0]
+            rows, terms, dense = terms_of(release, knowledge)
             for axis in axes:
-                added = axis.sums(cells, np.maximum(terms, LEAST_TERM))
-                leaks[setting, axis] += weight * added
-        if whole:
-            dense = np.exp(rates.base)
-            for place, axis in enumerate(axes):
-                estimated[place] += axis.shares(dense) / RELEASES_TO_LOOK_AT
+                leaks[setting, axis] += weight * axis.sums(rows.cells, terms)
+        for place, axis in enumerate(axes):
+            estimated[place] += axis.shares(dense) / RELEASES_TO_LOOK_AT
     there = {place: np.flatnonzero(whole | ~np.isnan(leak)) for place, leak in leaks.items()}
     sizes = [rows.size for rows in there.values()]
     table = pl.DataFrame(
@@ -222,37 +219,36 @@ def _leaks_of_everybody(rounds: EverybodyRounds) -> pl.DataFrame:
     attacked = rounds.tables[rounds.task.scheme.finest or 0]
     axes, chance = _Axis.both(attacked.traces), rounds.game.include
     drawn = [rounds.test(i) for i in range(RELEASES_TO_LOOK_AT)]
-    releases = [one.publication.releases[attacked.place] for one in drawn]
-    rates = [fit_rates(release) for release in releases]
-    dense = [np.exp(one.base) for one in rates]
-    counts = attacked.traces.counts()
-    marginals = pl.DataFrame(
-        {
-            "truth": np.concatenate([axis.shares(counts) for axis in axes]),
-            "estimated": np.mean(
-                [np.concatenate([axis.shares(one) for axis in axes]) for one in dense],
-                0,
-            ),
-        }
-    )
     n = min(rounds.everybody.size, MOST_OF_EVERYBODY)
     which = np.sort(rounds.rng("closer look").permutation(rounds.everybody.size)[:n])
+    truth = np.concatenate([axis.shares(attacked.traces.counts()) for axis in axes])
     found = []
     for setting in (one for one in rounds.plan.settings if one.scheme == rounds.task.scheme):
-        known = rounds.known(setting.knowledge)
-        # Of places alone, what single visits leak is not known of everybody.
-        everybody = attacked.traces if known is None else known[attacked.place]
-        people = everybody.select([] if known is None else which)
-        leak = np.zeros(people.cells.size)
-        for one, release, fitted in zip(drawn, releases, rates, strict=True):
-            rows = rounds.everybody[which[: people.n_users]]
-            inside = np.repeat(one.labels_of(rows), np.diff(people.indptr))
-            terms = [null.by_cell() for _, null in nulls_of_everybody(release, people, fitted)]
+        people = rounds.known(setting.knowledge)[attacked.place].select(which)
+        estimated, leak = np.zeros(truth.size), np.zeros(0)
+        for one in drawn:
+            rows, terms, dense = terms_of(one.publication.releases[attacked.place], people)
+            inside = one.labels_of(rounds.everybody[which])[rows.person]
             weight = np.where(inside, 1 / chance, -1 / (1 - chance)) / RELEASES_TO_LOOK_AT
-            leak += weight * np.maximum(np.concatenate([np.empty(0), *terms]), LEAST_TERM)
-        of_setting = leaks_of_people(people, leak, str(setting))
-        found.append(pl.concat([of_setting, marginals], how="horizontal"))
+            leak = weight * terms + (leak if leak.size else 0.0)
+            by_place = np.concatenate([axis.shares(dense) for axis in axes])
+            estimated += by_place / RELEASES_TO_LOOK_AT
+        of_setting = leaks_of_people(rows, leak, str(setting), attacked.facts)
+        found.append(
+            of_setting.with_columns(truth=pl.Series(truth), estimated=pl.Series(estimated))
+        )
     return pl.concat(found)
+
+
+def terms_of(release: Release, known: Known) -> tuple[Rows, Floats, Floats]:
+    """Return where people may have been, what each visit adds to their scores, and the rates.
+
+    The shapes are those of the rows, (n_visits,) and (n_regions, n_epochs).
+    """
+    table = table_for(known, release)
+    rows = table.rows(known)
+    terms = np.maximum(table.by_visit(Asked.of(rows, table.lines)), LEAST_TERM)
+    return rows, terms, np.exp(table.rates.base)
 
 
 def rarely_visited(traces: Traces) -> dict[str, Bools]:
@@ -260,10 +256,10 @@ def rarely_visited(traces: Traces) -> dict[str, Bools]:
     return {axis.name: hidden_places(*axis.visited(traces)) for axis in _Axis.both(traces)}
 
 
-def leaks_of_people(people: Traces, leak: Floats, setting: str) -> pl.DataFrame:
+def leaks_of_people(people: Rows, leak: Floats, setting: str, facts: Facts) -> pl.DataFrame:
     """Add up what leaks by each visited cell of each of some people; columns `LEAKS`."""
     found = []
-    for axis in _Axis.both(people):
+    for axis in _Axis.both(facts):
         place, person, n = axis.visited(people)
         places = pl.DataFrame(
             {"setting": setting, "axis": axis.name, "index": axis.index}, schema_overrides=_PLACE

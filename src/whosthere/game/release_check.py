@@ -21,19 +21,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from whosthere.adversary.attacks import Auxiliary
-from whosthere.adversary.attacks.likelihood_ratio import nulls_of_everybody
-from whosthere.adversary.rates import fit_rates
-from whosthere.game.leaks import LEAST_TERM, leaks_of_people
+from whosthere.adversary.attacks.base import View
+from whosthere.game.leaks import leaks_of_people, terms_of
 from whosthere.inference.metrics import least_share
+from whosthere.privacy.facts import Facts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import polars as pl
 
     from whosthere.adversary.attacks.base import AttackOnEverybody
     from whosthere.arrays import Bools, Floats, Floats32
-    from whosthere.data.traces import Traces
     from whosthere.game.counted import Counted
     from whosthere.privacy.release import Release
     from whosthere.progress import Move
@@ -129,21 +128,31 @@ def score(
     what: str = "tables",
 ) -> list[Scored]:
     """Let attacks score everybody who is in, on releases at hand and on tables made anew."""
-    known = [Auxiliary(everybody=traces) for traces in counted.everybody]
+    views = [
+        View(
+            Facts.of(traces, counted.rows.size, table.mechanism),
+            traces,
+            Auxiliary(everybody=traces),
+            table.layout,
+        )
+        for table, traces in zip(counted.tables, counted.everybody, strict=True)
+    ]
+    scorers = [attack.scorer(views) for attack in attacks]
     anew: list[list[Floats32]] = [[] for _ in attacks]
     here, left_out = [], []
 
-    def scores(attack: AttackOnEverybody, tables: Sequence[Release]) -> Floats32:
-        of_all = attack.score_everybody_in(tables, counted.everybody, known)
-        return of_all[counted.rows].astype(np.float32)
+    def scores(
+        scorer: Callable[[Sequence[Release]], Floats], tables: Sequence[Release]
+    ) -> Floats32:
+        return scorer(tables)[counted.rows].astype(np.float32)
 
     if releases is not None:
-        here = [scores(attack, releases) for attack in attacks]
+        here = [scores(scorer, releases) for scorer in scorers]
     for i, (out, made) in enumerate(counted.without(seed, n_tables)):
         on_progress(what, i, n_tables)
         left_out.append(out)
-        for attack, found in zip(attacks, anew, strict=True):
-            found.append(scores(attack, made.releases))
+        for scorer, found in zip(scorers, anew, strict=True):
+            found.append(scores(scorer, made.releases))
     on_progress(what, n_tables, n_tables)
     out, tables = np.stack(left_out), [np.stack(one) for one in anew]
     return [Scored(here[i] if here else one[~out], one, out) for i, one in enumerate(tables)]
@@ -159,18 +168,8 @@ def leaks_in(
     """
     place = max(range(len(releases)), key=lambda i: releases[i].facts.n_cells)
     people = counted.everybody[place].select(counted.rows)
-    leak, person = (
-        _terms(releases[place], people),
-        np.repeat(np.arange(people.n_users), np.diff(people.indptr)),
-    )
+    rows, leak, _ = terms_of(releases[place], people)
     for out, made in counted.without(seed, n_tables):
         absent = people.select(np.flatnonzero(out))
-        leak[out[person]] -= _terms(made.releases[place], absent)
-    return leaks_of_people(people, leak, "check")
-
-
-def _terms(release: Release, people: Traces) -> Floats:
-    """Return what each visit of people adds to their score, shape (n_visits,)."""
-    nulls = nulls_of_everybody(release, people, fit_rates(release))
-    terms = np.concatenate([np.empty(0), *(null.by_cell() for _, null in nulls)])
-    return np.asarray(np.maximum(terms, LEAST_TERM))
+        leak[out[rows.person]] -= terms_of(made.releases[place], absent)[1]
+    return leaks_of_people(rows, leak, "check", releases[place].facts)

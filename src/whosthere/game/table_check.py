@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from whosthere.adversary.attacks.likelihood_ratio import LikelihoodRatio, nulls_of_everybody
+from whosthere.adversary.attacks import LikelihoodRatio
+from whosthere.adversary.counting import rows_of_visits
 from whosthere.adversary.rates import fit_rates
+from whosthere.adversary.scorer import Asked, Table
 from whosthere.data.traces import Group, Traces
 from whosthere.errors import InputError
 from whosthere.game.leaks import LEAST_TERM, leaks_of_people
@@ -146,8 +148,9 @@ def check_table(release: Release, visits: Sequence[Visits] = BANDS, *, seed: int
         for i, one in enumerate(chosen)
         for found in _findings(str(one), inside[band == i], outside[band == i])
     ]
-    people = _joined(release, [one[2] for one in trials])
-    leaks = leaks_of_people(people, np.concatenate([one[3] for one in trials]), "check")
+    rows = rows_of_visits(_joined(release, [one[2] for one in trials]), release.facts)
+    leak = np.concatenate([one[3] for one in trials])
+    leaks = leaks_of_people(rows, leak, "check", release.facts)
     return TableCheck(release, tuple(findings), leaks, notes)
 
 
@@ -178,14 +181,12 @@ def _pair(
     scores = np.empty((2, 2, both[0].n_users))
     terms: list[list[Floats]] = [[], []]
     for i, inside in enumerate(both):
-        published = _publish(release, rates, inside, rng)
-        fitted = fit_rates(published)
+        table = Table.of(_publish(release, rates, inside, rng))
         for j, people in enumerate(both):
-            found = list(nulls_of_everybody(published, people, fitted))
-            scores[i, j] = np.concatenate([null.by_person(n_people) for n_people, null in found])
-            by_visit = np.concatenate([null.by_cell() for _, null in found])
-            terms[j].append(np.maximum(by_visit, LEAST_TERM) * (1 if i == j else -1))
-    scores = np.where(np.isinf(scores), RULED_OUT, scores)
+            asked = Asked.of(table.rows(people), table.lines)
+            scores[i, j] = np.maximum(table.score(asked), RULED_OUT)
+            by_visit = np.maximum(table.by_visit(asked), LEAST_TERM)
+            terms[j].append(by_visit * (1 if i == j else -1))
     leak = np.concatenate([sum(of_one, np.zeros(1)) for of_one in terms])
     within, without = (np.concatenate([scores[i, 0], scores[1 - i, 1]]) for i in (0, 1))
     return within, without, _joined(release, both), leak

@@ -18,7 +18,7 @@ from whosthere.adversary.attacks import (
     PastRelease,
 )
 from whosthere.adversary.attacks.base import OF_ONE_RELEASE, SAYS_NOTHING, View
-from whosthere.adversary.knowledge import KnownVisits
+from whosthere.adversary.suspects import over
 from whosthere.arrays import own
 from whosthere.data.clusters import Clusters, DrawGroup, draw_group
 from whosthere.data.floor import rounded_up
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from whosthere.adversary.knowledge import Knowledge, Known
+    from whosthere.adversary.knowledge import Knowledge
+    from whosthere.adversary.suspects import Known
     from whosthere.data.traces import Traces
     from whosthere.game.plan import Contest, Plan
     from whosthere.game.rounds import Population
@@ -94,8 +95,6 @@ class TargetGame(Game):
 
 
 TARGET_GAME = TargetGame()
-ANYTHING = KnownVisits(np.zeros(1, np.int32))
-"""Stands for the visits of somebody without any, of whom no attack says anything."""
 
 
 class TargetRounds(Rounds):
@@ -281,12 +280,8 @@ class TargetRounds(Rounds):
     def _known(self, rule: Knowledge) -> list[Known]:
         # All tables cover the same time.
         finest = self.population.under(self.tables[0].layout.in_finest_cells).tested
-        trace = finest.trace(self.target)
-        if not trace.size:
-            return [ANYTHING for _ in self.tables]
-        drawn = rule.of(trace, finest.epochs.n, self.rng("knowledge"))
-        known = drawn.weighed(trace, finest.added(self.target))
-        return [known.over(table.layout.all_at_once, finest) for table in self.tables]
+        known = rule.of(finest.select([self.target]), self.rng("knowledge"))
+        return [over(known, table.layout.all_at_once) for table in self.tables]
 
     def _fitted(self, contest: Contest, drawn: GameRound | None) -> dict[int, FittedAttack]:
         """Fit an attack to the target, and to a round if it has something of that."""

@@ -26,7 +26,6 @@ from .lines import (
     Scales as Scales,
     log_ratios_at_nodes as log_ratios_at_nodes,
     means_without_each as means_without_each,
-    scores_of_draws as scores_of_draws,
     sum_log_chances as sum_log_chances,
 )
 from .panels import compare_rounds as compare_rounds, count_scores as count_scores
@@ -47,6 +46,7 @@ from .rows import (
     take_marked as take_marked,
     take_rows as take_rows,
 )
+from .scoring import N_LANES as N_LANES, score_rows as score_rows
 from .stages import Stages as Stages
 from .sums import law_of_sum as law_of_sum
 from .sums import thinned as thinned

@@ -20,7 +20,7 @@ _Loop = TypeVar("_Loop", bound="Callable[..., Any]")
 _njit: Callable[..., Callable[[_Loop], _Loop]] = numba.njit
 
 
-def kernel(*, fastmath: bool = False) -> Callable[[_Loop], _Loop]:
+def kernel(*, fastmath: bool | set[str] = False) -> Callable[[_Loop], _Loop]:
     """Compile what Python calls: once, kept on the disk, and without the interpreter's lock."""
     return _njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=fastmath)
 
@@ -45,7 +45,7 @@ class _Teller(event.Listener):
         pass
 
 
-def part(*, once: bool = False, fastmath: bool = False) -> Callable[[_Loop], _Loop]:
+def part(*, once: bool = False, fastmath: bool | set[str] = False) -> Callable[[_Loop], _Loop]:
     """Compile what only kernels call; it is kept with them.
 
     What is called `once` is written into its caller, which saves compiling it twice. Only there

@@ -8,7 +8,6 @@ Shilov, Guépin and de Montjoye (2024, arXiv 2412.20456) says; its formulas were
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -16,11 +15,12 @@ import numpy as np
 from whosthere import kernels, specs
 from whosthere.adversary import attacks
 from whosthere.adversary.attacks import Answer, Attack, Auxiliary, FittedAttack, TrainedAttack
-from whosthere.adversary.attacks.trained import Untuned, habits, sampler_over
+from whosthere.adversary.attacks.trained import Untuned, believed, sampler_over
 from whosthere.adversary.classifiers import L1, classifier, moments
 from whosthere.adversary.groups import Aggregates, FeaturesOfTables, GroupSampler
-from whosthere.adversary.knowledge import Known, KnownRegions, Regions
+from whosthere.adversary.knowledge import Regions
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals, empirical, estimate_mean
+from whosthere.adversary.suspects import Known, Places
 from whosthere.adversary.synthetic import Exponential, SamePeople, UnicityModel, parse_activity
 from whosthere.data.cells import region_of
 from whosthere.privacy.step import Correction
@@ -120,8 +120,9 @@ class _AsCoded(TrainedAttack):
         sampler = sampler_over(reference, facts, knowledge, rng)
         parts = sampler.reference, sampler.target, sampler.group_size, sampler.mechanism
         if self.guess == "anew":
-            guessed = partial(knowledge.believed_trace, lambda: habits(reference), rng)
-            sampler = GuessingSampler(*parts, guessed=guessed)
+            sampler = GuessingSampler(
+                *parts, guessed=lambda: believed(knowledge, reference, rng).cells
+            )
         if self.noise == "reused":
             sampler = ForkedSampler(*parts, seed=int(rng.integers(2**32)))
         features = sampler.features
@@ -190,8 +191,8 @@ def mean_in_five_rounds(release: Release, found: Marginals, rng: np.random.Gener
 
 
 @dataclass(frozen=True, eq=False)
-class KnownRegionsAndTruth(KnownRegions):
-    """Places, and the visits that leak."""
+class PlacesAndTruth(Places):
+    """Places of one person, and the visits that leak."""
 
     truth: NDArray[np.int32] | None = None
 
@@ -203,9 +204,9 @@ class RegionsAndTruth(Regions):
     name: ClassVar[str] = "regions-and-truth"
     summary: ClassVar[str] = "the regions that were visited; the times leak into tuning"
 
-    def of(self, trace: NDArray[np.int32], n_epochs: int, rng: np.random.Generator) -> Known:  # noqa: ARG002
-        regions = np.unique(region_of(trace, n_epochs))[: self.top]
-        return KnownRegionsAndTruth(tuple(regions.tolist()), self.guess, trace)
+    def of(self, traces: Traces, rng: np.random.Generator) -> Known:  # noqa: ARG002
+        regions = np.unique(region_of(traces.cells, traces.epochs.n))[: self.top]
+        return PlacesAndTruth(np.array([0, regions.size]), regions, self.guess, traces.cells)
 
 
 @dataclass(frozen=True)
@@ -231,7 +232,7 @@ class InformedTest(Attack):
         seed: int,  # noqa: ARG002
     ) -> FittedInformedTest:
         others = cast("Traces", auxiliary.others).counts().reshape(-1)
-        return FittedInformedTest(knowledge.certain, others, self.thresholds)
+        return FittedInformedTest(knowledge.cells, others, self.thresholds)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 import numpy as np
 
 from whosthere import specs
+from whosthere.adversary.suspects import lies_within
 from whosthere.errors import InputError, suggestion
 from whosthere.inference.scores import RULED_OUT
 from whosthere.inference.vocabulary import NOT_ATTACKS, STUDY_ONLY
 from whosthere.privacy.scheme import ORDINARY, Layout
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from whosthere.adversary.knowledge import Known
+    from whosthere.adversary.suspects import Known
     from whosthere.arrays import Floats
     from whosthere.data.traces import Traces
     from whosthere.privacy.facts import Facts
@@ -281,7 +282,7 @@ class Attack(ABC):
 
     def check(self, facts: Facts, knowledge: Known, auxiliary: Auxiliary) -> None:
         """Raise `NotApplicableError` if the attack does not apply, before any work is done."""
-        if not knowledge.lies_within(facts):
+        if not lies_within(knowledge, facts):
             raise NotApplicableError(
                 "the target's visits or places lie outside the release's regions and epochs"
             )
@@ -393,22 +394,17 @@ class AttackOnEverybody(Attack):
     """An attack that scores many people at once, in far less time than one after the other."""
 
     @abstractmethod
-    def score_everybody(
-        self, release: Release, people: Traces, auxiliary: Auxiliary | None = None
-    ) -> Floats:
-        """Score a release for people whose traces are known, shape (n_users,)."""
+    def scorer(self, views: Sequence[View]) -> Callable[[Sequence[Release]], Floats]:
+        """Prepare to score publications for all people whom the views know, shape (n_people,).
 
-    def score_everybody_in(
-        self, releases: Sequence[Release], people: Sequence[Traces], auxiliary: Sequence[Auxiliary]
-    ) -> Floats:
-        """Score a publication for people who are given over the cells of each of its tables.
-
-        The scores of several tables add up as if these were independent.
+        Scores are `RULED_OUT` where somebody cannot be in.
         """
-        each = zip(releases, people, auxiliary, strict=True)
-        scores = np.stack([self.score_everybody(*one) for one in each])
-        out = (scores <= RULED_OUT).any(axis=0)
-        return np.asarray(np.where(out, RULED_OUT, scores.sum(axis=0)))
+
+    def score_everybody(self, release: Release, people: Known) -> Floats:
+        """Score a release for all people who are known."""
+        view = View(release.facts, people, Auxiliary())
+        self.check_tables([view])
+        return self.scorer([view])([release])
 
 
 def _returned(kind: type, found: _T, function: str) -> _T:
@@ -434,15 +430,6 @@ FOR_STUDIES = frozenset({"example_in", "others", "everybody", "older"})
 """The parts of `Auxiliary` that no attacker has."""
 OF_ONE_RELEASE = frozenset({"others", "older"})
 """The parts that belong to the attacked release: who uses them is fitted to each release anew."""
-
-
-def check_people(release: Release, people: Traces) -> None:
-    """Refuse people who lie over other cells than a release."""
-    if (people.regions, people.epochs) != (release.facts.regions, release.facts.epochs):
-        raise InputError(
-            "the traces lie over other regions or epochs than the release",
-            fix="Give traces of the same places and times",
-        )
 
 
 def check_same_facts(release: Release, facts: Facts) -> None:

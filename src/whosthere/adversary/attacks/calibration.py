@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.adversary.groups import GroupSampler
-    from whosthere.adversary.knowledge import Known
+    from whosthere.adversary.suspects import Known
     from whosthere.privacy.facts import Facts
 
     ScoreFunction: TypeAlias = Callable[[Release], float]

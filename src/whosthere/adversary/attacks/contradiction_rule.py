@@ -14,45 +14,46 @@ from whosthere.adversary.attacks.base import (
     FittedAttack,
     NotApplicableError,
 )
-from whosthere.adversary.knowledge import may_be_dropped
+from whosthere.adversary.count_tables import count_tables
+from whosthere.adversary.counting import Rows, rows_of_visits
+from whosthere.adversary.suspects import Places
 from whosthere.inference.scores import RULED_OUT
-from whosthere.privacy.step import WITHHELD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from whosthere.adversary.attacks.base import View
-    from whosthere.adversary.knowledge import Known
+    from whosthere.adversary.suspects import Known
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
 # A score between "ruled out" (far below) and the 0 of a release without contradiction.
 _THRESHOLD = -0.5
+_NOWHERE = np.empty(0, np.int32), np.empty(0, np.int32)
 
 
-def least_counts(facts: Facts, knowledge: Known) -> NDArray[np.int32]:
-    """Return the least that is published where the target surely was, if it is in, per cell.
-
-    It is 0 where nothing follows. The visits must be known, and none of them may have been dropped
-    before the counting. What is less than a mechanism without chance makes of the target alone
-    proves that the target is out. So does a 0 where no count of 1 is published as 0: raw counts are
-    not, but small counts may be suppressed, rounded to 0 or drowned in noise.
-    """
-    cells, mechanism, most = knowledge.certain, facts.mechanism, facts.most_count
-    if not (cells.size and mechanism.has_law) or may_be_dropped(cells, facts).any():
-        return np.zeros(cells.size, np.int32)
-    least = np.full(cells.size, float(mechanism.pmf(0, 1, most)) == 0.0, np.int32)
-    if not mechanism.random_steps:
-        added = np.broadcast_to(np.asarray(knowledge.added, np.int32), cells.shape)
-        least = np.maximum(least, mechanism.publish(added, (), most))
-    return least
+def _sure_visits(facts: Facts, knowledge: Known) -> Rows:
+    """Return the visits that were surely counted if the target is in; none of places alone."""
+    if isinstance(knowledge, Places):
+        return Rows(np.zeros(2, np.int64), *_NOWHERE, np.empty(0, np.float32))
+    rows = rows_of_visits(knowledge, facts)
+    sure = rows.chance == 1 if rows.chance.size else np.ones(rows.cells.size, np.bool_)
+    return rows._replace(cells=rows.cells[sure], added=rows.added[sure])
 
 
 def is_sound(facts: Facts, knowledge: Known) -> bool:
-    """Tell whether a published count can prove that the target is out."""
-    return bool(least_counts(facts, knowledge).any())
+    """Tell whether a published count can prove that the target is out.
+
+    It can where something is published that never is with what the target adds: raw counts of 0,
+    but not if small counts may be suppressed, rounded to 0 or drowned in noise. The visits must be
+    known, and some of them cannot have been dropped before the counting. (Somebody without any is
+    judged as if there were one.)
+    """
+    if isinstance(knowledge, Places) or not facts.mechanism.has_law:
+        return False
+    added = np.unique(_sure_visits(facts, knowledge).added) if knowledge.cells.size else np.ones(1)
+    tables = (count_tables(facts.mechanism, facts.most_count, int(n)) for n in added)
+    return any(one.rules_out.any() for one in tables)
 
 
 @dataclass(frozen=True)
@@ -85,34 +86,35 @@ class ContradictionRule(AttackOnTables):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Rule(FittedAttack):
-    """The rule by the target's visits, and perhaps another attack for what it leaves open.
+    """The rule by the target's visits in each table, and perhaps another attack for all else."""
 
-    It has cells of each table with the least that is published there. A withheld count says nothing
-    of the kind.
-    """
-
-    tables: tuple[tuple[NDArray[np.int32], NDArray[np.int32]], ...]
+    visits: tuple[Rows, ...]
     otherwise: FittedAttack | None = None
 
     @classmethod
     def of(cls, views: Sequence[View], otherwise: FittedAttack | None = None) -> _Rule:
-        """Look up what the rule needs to know of each table."""
-        tables = (
-            (view.knowledge.certain, least_counts(view.facts, view.knowledge)) for view in views
-        )
-        return cls(tuple(tables), otherwise)
+        """Look up where the target surely was."""
+        return cls(tuple(_sure_visits(one.facts, one.knowledge) for one in views), otherwise)
 
     def score(self, release: Release) -> Answer:
         return self.score_tables((release,))
 
     def score_tables(self, releases: Sequence[Release]) -> Answer:
-        for release, (cells, least) in zip(releases, self.tables, strict=True):
-            shown = release.values.reshape(-1)[cells]
-            if ((shown < least) & (shown != WITHHELD)).any():
+        for release, visits in zip(releases, self.visits, strict=True):
+            if release.mechanism.has_law and _rules_out(release, visits):
                 return Answer(RULED_OUT, _THRESHOLD if self.otherwise is None else 0.0)
         if self.otherwise is None:
             return Answer(0.0, _THRESHOLD, calibrated=0.0)
         return self.otherwise.score_tables(releases)
+
+
+def _rules_out(release: Release, visits: Rows) -> bool:
+    """Tell whether something is published at a visit that never is with what is added there."""
+    symbols, found = release.symbols.reshape(-1)[visits.cells], False
+    for n in np.unique(visits.added).tolist():
+        tables = count_tables(release.mechanism, release.facts.most_count, n)
+        found |= bool(tables.rules_out[tables.bins(symbols[visits.added == n])].any())
+    return found
 
 
 def rule_first(views: Sequence[View], attack: FittedAttack) -> FittedAttack:

@@ -29,7 +29,7 @@ from whosthere.adversary.attacks.trained import (
 )
 from whosthere.adversary.classifiers import CLASSIFIERS, L1, Classifier, Model, classifier
 from whosthere.adversary.groups import Features, FeaturesOfTables
-from whosthere.adversary.knowledge import KnownVisits
+from whosthere.adversary.suspects import visits_of_one
 from whosthere.seeds import derived_seed, generator
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.adversary.attacks.base import View
-    from whosthere.adversary.knowledge import Known
+    from whosthere.adversary.suspects import Known
     from whosthere.data.traces import Traces
     from whosthere.privacy.facts import Facts
 
@@ -87,10 +87,11 @@ class LocMia(TrainedAttack):
         _friends(auxiliary)
 
     def fit_views(self, views: Sequence[View], *, seed: int) -> FittedAttack:
-        guessed = [
-            Table(view.facts, KnownVisits(proxy_trace(_friends(view.auxiliary))), view.layout)
-            for view in views
-        ]
+        guessed = []
+        for view in views:
+            trace = proxy_trace(_friends(view.auxiliary))
+            known = visits_of_one(trace, view.facts.regions, view.facts.epochs)
+            guessed.append(Table(view.facts, known, view.layout))
         seen = [view.auxiliary.real_traces for view in views]
         return self.train(seen, tuple(guessed), seed)
 

@@ -26,8 +26,7 @@ from whosthere.adversary.groups import (
     Sampling,
     sample_tables,
 )
-from whosthere.adversary.knowledge import Habits
-from whosthere.data.cells import epoch_of
+from whosthere.adversary.suspects import Habits, Places
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError
 from whosthere.seeds import generator
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.adversary.attacks.base import View
-    from whosthere.adversary.knowledge import Known
+    from whosthere.adversary.suspects import Known
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
     from whosthere.privacy.scheme import Layout
@@ -273,20 +272,16 @@ def sampler_over(
     know of the target is guessed from the reference.
     """
     bounded = facts.mechanism.bound(reference, rng)
-    cells = knowledge.believed_trace(lambda: habits(reference), rng)
-    weights = None
-    if reference.weights is not None:
-        weights = np.broadcast_to(np.asarray(knowledge.added, np.int32), cells.shape)
-    alone = Traces(
-        ("",), np.array([0, cells.size]), cells, facts.regions, facts.epochs, weights=weights
-    )
-    target = facts.mechanism.bound(alone, rng)
+    target = facts.mechanism.bound(believed(knowledge, reference, rng), rng)
     return GroupSampler(bounded, target.cells, facts.group_size, facts.mechanism, target.added(0))
 
 
-def habits(reference: Traces) -> Habits:
-    """Return when and how often the people of a reference are seen."""
-    n = reference.epochs.n
-    visits = np.bincount(epoch_of(reference.cells, n), minlength=n).astype(np.float64)
-    time = visits / visits.sum() if visits.any() else np.full(n, 1.0 / n)
-    return Habits(time, reference.n_visits / reference.n_users)
+def believed(knowledge: Known, reference: Traces, rng: np.random.Generator) -> Traces:
+    """Return the trace to put in the target's place, guessed where only places are known."""
+    if not isinstance(knowledge, Places):
+        return knowledge
+    habits = Habits.of(reference.counts(), reference.n_users)
+    cells = knowledge.trace(habits, rng)
+    ones = None if reference.weights is None else np.ones(cells.size, np.int32)
+    alone = ("",), np.array([0, cells.size]), cells, reference.regions, reference.epochs
+    return Traces(*alone, weights=ones)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from whosthere.adversary.attacks.base import View
-    from whosthere.adversary.knowledge import Known
+    from whosthere.adversary.suspects import Known
     from whosthere.data.traces import Traces
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
