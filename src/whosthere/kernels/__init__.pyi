@@ -14,11 +14,14 @@ from .frequencies import (
     Circles as Circles,
     Laws as Laws,
     Parts as Parts,
+    Totals as Totals,
     Visits as Visits,
+    chances_by_sum as chances_by_sum,
     chances_of_visits as chances_of_visits,
-    circles as circles,
+    expected_counts as expected_counts,
     laws_on_circles as laws_on_circles,
-    thinned as thinned,
+    laws_together as laws_together,
+    weights_of_sums as weights_of_sums,
 )
 from .groups import LINE as LINE, publish_groups as publish_groups
 from .l1_logistic import minimise as minimise
@@ -48,8 +51,6 @@ from .rows import (
 )
 from .scoring import N_LANES as N_LANES, score_rows as score_rows
 from .stages import Stages as Stages
-from .sums import law_of_sum as law_of_sum
-from .sums import thinned as thinned
 from .threads import in_parts as in_parts, one_thread as one_thread
 from .unicity import (
     People as People,
