@@ -115,7 +115,7 @@ def added_up(by_cell, people) -> NDArray[np.float64]:
 
 def plain(release, people) -> NDArray[np.float64]:
     tables = count_tables(release.mechanism, release.group_size)
-    log_rates = fit_rates(release).log_rates(np.arange(release.counts.size))
+    log_rates = fit_rates(release).base.reshape(-1)
     return added_up(tables.log_ratio_of(release.counts.reshape(-1), log_rates), people)
 
 

@@ -33,7 +33,7 @@ import whosthere as wt
 from few_epochs import EVENT, MOST, M, auc_and_tpr, mean_auc
 from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.adversary.components import edge_of
-from whosthere.adversary.rates import FLAT, fit_rates
+from whosthere.adversary.rates import Seen, fit_rates
 from whosthere.data.traces import Group
 from whosthere.game.optimum import log_ratios
 from whosthere.privacy.facts import Facts
@@ -155,14 +155,12 @@ def structure(table, spec, traces, n_releases) -> Iterator[dict[str, object]]:
         rng = np.random.default_rng([SEED, i])
         rows = rng.choice(traces.n_users, M, replace=False).astype(np.int64)
         made = publish_table(Group(traces, rows), Mechanism.parse(spec), bounding=rng, noise=rng)
-        rates = fit_rates(made.release)
-        base = rates.log_rates_of_lines(slice(None), 0)
-        of_cells, *_ = rates.completion.residuals(
-            made.release.symbols, (rates.rows, rates.columns, FLAT), FLAT.astype(np.float32)
-        )
-        deviation = rates.completion.deviations(base)
-        place = (base - rates.completion.tables.first) / rates.completion.tables.step
-        weight = np.interp(place, np.arange(rates.completion.weight.size), rates.completion.weight)
+        seen, base = Seen(made.release), fit_rates(made.release).base
+        none_moved = np.zeros((1, 1), np.float32)
+        of_cells, *_ = seen.completion.residuals(seen.symbols, base, none_moved)
+        deviation = seen.completion.relative_deviations(base) * np.exp(base)
+        place = (base - seen.tables.first) / seen.tables.step
+        weight = np.interp(place, np.arange(seen.completion.weight.size), seen.completion.weight)
         for name, end in ends.items():
             parts = [_by_end(one, end) for one in
                      (of_cells * deviation, deviation**2, weight * deviation**2)]  # fmt: skip

@@ -28,7 +28,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from whosthere.adversary.attacks import Auxiliary, LikelihoodRatio
-from whosthere.adversary.knowledge import KnownVisits
+from whosthere.adversary.suspects import visits_of_one
 from whosthere.data.cities import simulate
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
@@ -48,7 +48,7 @@ SPECS = (
 SEED = 1
 
 
-def releases_of(case: str, spec: str, n: int) -> tuple[list[Release], KnownVisits]:
+def releases_of(case: str, spec: str, n: int) -> tuple[list[Release], Traces]:
     """Make releases and what is known of somebody."""
     mechanism = Mechanism.parse(spec)
     rng = np.random.default_rng(SEED)
@@ -61,7 +61,7 @@ def releases_of(case: str, spec: str, n: int) -> tuple[list[Release], KnownVisit
         published = mechanism.apply(counts, 10**6, rng)
         chosen = rng.choice(rates.size, 117, replace=False, p=(rates / rates.sum()).ravel())
         release = Release(published, Facts(regions, epochs, 10**6, mechanism))
-        return [release] * n, KnownVisits(chosen)
+        return [release] * n, visits_of_one(chosen, regions, epochs)
     traces = simulate(case, seed=SEED).traces()
     target = int(np.argsort(traces.visits_per_user())[traces.n_users * 3 // 4])
     made = [publish(traces, mechanism=mechanism, group_size=1000, seed=i).release for i in range(n)]

@@ -35,6 +35,7 @@ from scipy.special import gammaln
 
 import whosthere as wt
 from tables import markdown
+from whosthere import kernels
 from whosthere.adversary import count_tables as law
 from whosthere.adversary import rates
 from whosthere.attacks import Answer, Attack, FittedAttack, LikelihoodRatio, NotApplicableError
@@ -73,7 +74,7 @@ class NoShrink(Attack):
                 fitted = rates.fit_rates(release)
             finally:
                 rates.count_tables = usual
-            return tables.log_ratio_of(counts, fitted.log_rates(cells))
+            return tables.log_ratio_of(counts, fitted.at_cells.reshape(-1)[cells])
 
         return Sum(cells, by_cell)
 
@@ -92,7 +93,7 @@ class Overdispersed(Attack):
         tables = wide_tables(facts.mechanism, facts.group_size, self.dispersion)
 
         def by_cell(release: wt.Release, counts: np.ndarray) -> np.ndarray:
-            fitted = rates.fit_rates(release).log_rates(cells)
+            fitted = rates.fit_rates(release).at_cells.reshape(-1)[cells]
             return tables.log_ratio_of(counts, np.minimum(fitted, np.log(250)))
 
         return Sum(cells, by_cell)
@@ -163,14 +164,15 @@ class Pooled(RawOnly):
         tables = law.count_tables(facts.mechanism, facts.group_size)
 
         def by_cell(release: wt.Release, counts: np.ndarray) -> np.ndarray:
-            plain = rates.fit_rates(release, low_rank=False).dense()
+            plain = np.exp(rates.fit_rates(release, rates.RANK_ONE).base)
             found, expected = (
                 self.pooled(values, facts) for values in (release.counts.astype(float), plain)
             )
             beyond_chance = ((found - expected) ** 2 - expected).sum()
             weight = (expected**2).sum() / max(beyond_chance, 1e-9)
             shape = np.log((found + weight) / (expected + weight))
-            return tables.log_ratio_of(counts, rates.fit_rates(release, shape).log_rates(cells))
+            fitted = rates.fit_rates(release, [shaped(shape), rates.low_rank]).base
+            return tables.log_ratio_of(counts, fitted.reshape(-1)[cells])
 
         return Sum(cells, by_cell)
 
@@ -232,13 +234,27 @@ class Tempered(RawOnly):
 
         def by_cell(release: wt.Release, counts: np.ndarray) -> np.ndarray:
             fitted = rates.fit_rates(release)
-            expected = np.exp(fitted.log_rates(elsewhere.ravel())).reshape(elsewhere.shape)
+            expected = np.exp(fitted.base.reshape(-1)[elsewhere])
             off = release.counts.reshape(-1)[elsewhere] / expected - 1
             dispersion = (off.sum(axis=0) ** 2 / (1 / expected).sum(axis=0)).mean()
-            ratios = tables.log_ratio_of(counts, fitted.log_rates(cells))
+            ratios = tables.log_ratio_of(counts, fitted.at_cells.reshape(-1)[cells])
             return ratios / max(dispersion, 1.0)
 
         return Sum(cells, by_cell)
+
+
+def shaped(shape: np.ndarray) -> rates.Part:
+    """Take factors of cells that differ from region times epoch by a known shape."""
+
+    def part(seen: rates.Seen, so_far: rates.Rates) -> rates.Rates:
+        counts, tables = law.filled(seen.release), seen.tables
+        rows, columns = (seen.excess(counts.sum(axis=1 - i), counts.shape[1 - i]) for i in (0, 1))
+        columns *= rows.sum() / columns.sum()
+        expected = tables.mean - tables.empty_mean, tables.first, tables.step
+        x, y = kernels.fit_shaped(rows, columns, shape, *expected, 4)
+        return so_far.moved(np.add.outer(x, y) + shape)
+
+    return part
 
 
 @lru_cache

@@ -16,10 +16,8 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 import whosthere as wt
 from whosthere.adversary.attacks.base import Auxiliary, View
-from whosthere.adversary.attacks.likelihood_ratio import Null, _lines
-from whosthere.adversary.knowledge import KnownVisits
-from whosthere.adversary.nested import chains
-from whosthere.adversary.rates import fit_rates
+from whosthere.adversary.nested import Null, chains
+from whosthere.adversary.scorer import Asked, Table
 from whosthere.data.traces import Group
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish_table
@@ -45,19 +43,19 @@ def scores(
         publish_table(Group(one, rows), mechanism, bounding=rng, noise=rng).release
         for one in people
     ]
-    lines = [_lines(release, fit_rates(release)) for release in made]
+    tables = [Table.of(release) for release in made]
     found = []
     for person in asked:
-        known = [KnownVisits(one.trace(person), one.added(person)) for one in people]
+        known = [one.select([person]) for one in people]
         views = [
             View(release.facts, one, Auxiliary(), layout)
             for release, one, layout in zip(made, known, layouts, strict=True)
         ]
         nulls = [
-            Null.of(release, at, one.cells, np.ones(one.cells.size), added=one.added)
-            for release, at, one in zip(made, lines, known, strict=True)
+            Null(table, Asked.of(table.rows(one), table.lines))
+            for table, one in zip(tables, known, strict=True)
         ]
-        alone = [float(null.by_person(1)[0]) for null in nulls]
+        alone = [float(null.table.score(null.asked)[0]) for null in nulls]
         together = sum(chain.score([nulls[i] for i in chain.places]) for chain in chains(views))
         found.append([*alone, sum(alone), together])
     return np.clip(np.array(found), -CUT, CUT)

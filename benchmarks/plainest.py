@@ -22,9 +22,9 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 import whosthere as wt
 from whosthere import kernels
-from whosthere.adversary.attacks.likelihood_ratio import nulls_of_everybody
 from whosthere.adversary.count_tables import CountTables, count_tables
-from whosthere.adversary.rates import fit_rates
+from whosthere.adversary.rates import RANK_ONE, fit_rates
+from whosthere.adversary.scorer import Asked, Table
 from whosthere.data.cells import region_and_epoch
 from whosthere.data.epochs import Epochs
 from whosthere.data.traces import Group, Traces
@@ -62,21 +62,19 @@ def log_factors(
 
 def scores(release: Release, people: Traces) -> Iterator[tuple[str, np.ndarray]]:
     """Yield the scores of everybody, by what is left of the likelihood ratio."""
-    rates, plain = fit_rates(release), fit_rates(release, low_rank=False)
+    table, base = Table.of(release), fit_rates(release, RANK_ONE).base
     tables = count_tables(release.mechanism, release.facts.most_count)
-    blocks = list(nulls_of_everybody(release, people, rates))
-    yield "product", np.concatenate([null.by_person(n) for n, null in blocks])
+    yield "product", table.score(Asked.of(table.rows(people), table.lines))
     person = np.repeat(np.arange(people.n_users), np.diff(people.indptr))
 
     def of_values(log_rates: np.ndarray) -> np.ndarray:
         terms = tables.log_ratio_of(release.symbols.reshape(-1)[people.cells], log_rates)
         return np.bincount(person, np.maximum(terms, -1e6), people.n_users)
 
-    yield "without levels", of_values(np.concatenate([null.log_rates for _, null in blocks]))
-    base = plain.log_rates_of_lines(slice(None), 0)
+    yield "without levels", of_values(table.at(people.cells)[1])
     at = region_and_epoch(people.cells, people.epochs.n)
     yield "plain, without factors of hours", of_values(base[at])
-    if rates.weekly:
+    if (table.rates.at_cells != table.rates.base).any():
         by_hour = log_factors(release.symbols, base, tables, release.epochs)
         yield "plain", of_values((base + by_hour)[at])
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from whosthere.adversary.attacks import Auxiliary, LikelihoodRatio
 from whosthere.adversary.attacks.base import View
-from whosthere.adversary.knowledge import KnownVisits
 from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Group, Traces
@@ -67,7 +66,7 @@ def main() -> None:
     views = [
         View(
             Facts.of(one, options.group, mechanism),
-            KnownVisits(one.trace(target), one.added(target)),
+            one.select([target]),
             Auxiliary(),
             layout,
         )

@@ -22,13 +22,12 @@ import numpy as np
 import polars as pl
 from scipy.special import gammaln, softmax
 from sklearn.metrics import roc_auc_score, roc_curve
-from whosthere.adversary.lines import log_sums
 
 import whosthere as wt
 from whosthere import kernels
 from whosthere.adversary import components, count_tables, groups
-from whosthere.adversary.attacks.likelihood_ratio import Null, nulls_of_everybody
-from whosthere.adversary.rates import fit_rates
+from whosthere.adversary.attacks import LikelihoodRatio
+from whosthere.adversary.scorer import Asked, Table
 from whosthere.data.traces import Group, Traces
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish, publish_table
@@ -40,22 +39,22 @@ DISPERSIONS = (1.5, 2.2, 3.0)
 poisson = count_tables._poisson
 
 
-def by_draw(null: Null, n: int) -> np.ndarray:
-    """Return the log chance of each draw that somebody has, with the score given it."""
-    made = []
-    for log_chance, ratios in null.lines.tables.of_draws():
-        together = null._added_up(null._terms(ratios))
-        by_line = log_sums(null.levels.log_weight + together)
-        made.append(log_chance + np.bincount(null.person_of_line, by_line, n))
-    return np.stack(made, axis=1)
-
-
 def of_table(release: Release, people: Traces) -> np.ndarray:
-    """Return `by_draw` of everybody."""
-    rates = fit_rates(release)
-    return np.concatenate(
-        [by_draw(null, n) for n, null in nulls_of_everybody(release, people, rates)]
+    """Return the log chance of each draw that somebody has, with the score given it."""
+    table = Table.of(release)
+    asked = Asked.of(table.rows(people), table.lines)
+    return np.stack(
+        [
+            log_chance + table._evidence(asked, ratios).score(*asked.rows)
+            for log_chance, ratios in table.tables.of_draws()
+        ],
+        axis=1,
     )
+
+
+def log_sums(logs: np.ndarray) -> np.ndarray:
+    """Return the logarithm of the sum of each row of numbers that are given as logarithms."""
+    return np.logaddexp.reduce(logs, axis=1)
 
 
 def keys(traces: Traces, asked: np.ndarray, spec: str, draw: int) -> Iterator[tuple]:
@@ -91,8 +90,7 @@ def dispersion(traces: Traces, asked: np.ndarray, spec: str, draw: int) -> Itera
         count_tables._poisson = poisson if times == 1 else _negative_binomial(times)
         count_tables.count_tables.cache_clear()
         components.completion.cache_clear()
-        blocks = nulls_of_everybody(release, people, fit_rates(release))
-        values = np.concatenate([null.by_person(n) for n, null in blocks])
+        values = LikelihoodRatio().score_everybody(release, people)
         yield f"variance {times:g} times the mean", np.isin(asked, rows), values
 
 

@@ -36,7 +36,6 @@ from scipy.sparse import csr_matrix
 
 import straightforward as plain
 from whosthere.adversary.attacks import Auxiliary, KnockKnock, ZeroKnowledge
-from whosthere.adversary.knowledge import KnownVisits
 from whosthere.data.cities import simulate
 from whosthere.data.traces import Traces
 from whosthere.privacy.facts import Facts
@@ -80,7 +79,7 @@ class Case:
 
     def ours(self, attack: str) -> Score:
         """Return a function that scores a release, prepared by knock-knock only."""
-        known = KnownVisits(self.traces.trace(self.target))
+        known = self.traces.select([self.target])
         kinds = {"zero-knowledge": ZeroKnowledge, "knock-knock": KnockKnock}
         auxiliary = Auxiliary()
         if attack == "knock-knock":

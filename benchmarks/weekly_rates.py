@@ -9,14 +9,13 @@ errors over draws. Scores are cut at 50.
 """
 
 import argparse
-from dataclasses import replace
 
 import numpy as np
 from sklearn.metrics import roc_auc_score, roc_curve
 
 import whosthere as wt
-from whosthere.adversary.attacks.likelihood_ratio import nulls_of_everybody
-from whosthere.adversary.rates import fit_rates
+from whosthere.adversary.rates import factors, hours_of_week, low_rank
+from whosthere.adversary.scorer import Scorer
 from whosthere.data.traces import Group
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish_table
@@ -59,10 +58,9 @@ def main() -> None:
             group, mechanism = Group(traces, rows), Mechanism.parse(spec)
             release = publish_table(group, mechanism, bounding=rng, noise=rng).release
             labels = np.isin(np.arange(traces.n_users), rows)[asked]
-            fitted, found = fit_rates(release), []
-            for rates in (replace(fitted, weekly=()), fitted):
-                blocks = nulls_of_everybody(release, traces, rates)
-                scores = np.concatenate([null.by_person(n) for n, null in blocks])
+            found, without = [], (factors, low_rank)
+            for parts in (without, (*without, hours_of_week)):
+                scores = Scorer([traces], parts)([release])
                 found.append(measures(labels, np.clip(scores, -CUT, CUT)[asked]))
             by_draw.append(found)
         means, more = np.mean(by_draw, axis=0), np.diff(by_draw, axis=1)[:, 0]

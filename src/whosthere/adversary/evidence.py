@@ -54,5 +54,5 @@ class Evidence(NamedTuple):
 def _exponentials(logs: Floats) -> Floats32:
     """Return numbers that are given as logarithms, with zeros up to a whole vector of lanes."""
     found = np.zeros((len(logs), kernels.N_LANES), np.float32)
-    found[:, : logs.shape[1]] = np.exp(logs)
+    found[:, : logs.shape[1]] = np.exp(logs.astype(np.float32))
     return found
