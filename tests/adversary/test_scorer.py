@@ -189,7 +189,7 @@ def test_nothing_else_scores_a_person():
     sources = {path: path.read_text(encoding="utf-8") for path in room.rglob("*.py")}
     assert "kernels" not in sources[room / "adversary/attacks/likelihood_ratio.py"]
     assert [path.name for path, text in sources.items() if "kernels.score_rows" in text] == [
-        "scorer.py"
+        "evidence.py"
     ]
 
 

@@ -25,7 +25,7 @@ COMPILED = {"njit", "kernel", "part"}
 QUICK = {"NDArray", "bool_", "float32", "float64", "inf", "int32", "int64", "uint16", "uint32"}
 QUICK |= {"uint64", "floating", "integer", "empty", "full", "ones", "zeros"}
 QUICK |= {"abs", "exp", "expm1", "isfinite", "isinf", "log", "log1p", "sign", "sqrt"}
-QUICK |= {"int8", "unsignedinteger"}
+QUICK |= {"int8", "unsignedinteger", "complex128"}
 
 
 def compiled():

@@ -10,6 +10,19 @@ from .fitted_rates import (
     relative_deviations as relative_deviations,
     standardised_residuals as standardised_residuals,
 )
+from .frequencies import (
+    Circles as Circles,
+    Laws as Laws,
+    Parts as Parts,
+    Totals as Totals,
+    Visits as Visits,
+    chances_by_sum as chances_by_sum,
+    chances_of_visits as chances_of_visits,
+    expected_counts as expected_counts,
+    laws_on_circles as laws_on_circles,
+    laws_together as laws_together,
+    weights_of_sums as weights_of_sums,
+)
 from .groups import (
     LINE as LINE,
     Noise as Noise,
@@ -49,8 +62,6 @@ from .rows import (
     take_rows as take_rows,
 )
 from .scoring import N_LANES as N_LANES, score_rows as score_rows
-from .sums import law_of_sum as law_of_sum
-from .sums import thinned as thinned
 from .threads import in_parts as in_parts, one_thread as one_thread
 from .unicity import (
     People as People,

@@ -15,7 +15,7 @@ from whosthere.adversary.attacks.base import (
     FittedAttack,
     check_same_facts,
 )
-from whosthere.adversary.nested import ChainScorer, chains
+from whosthere.adversary.nesting import chains
 from whosthere.adversary.rates import LOW_RANK, RANK_ONE, USUAL, Part, hours_of_week
 from whosthere.adversary.scorer import Scorer
 from whosthere.errors import InputError
@@ -112,15 +112,14 @@ class LikelihoodRatio(AttackOnTables, AttackOnEverybody):
     needs_law = True
 
     def fit_views(self, views: Sequence[View], *, seed: int) -> FittedAttack:  # noqa: ARG002
-        scorer = self._scorer(views)
-        facts = tuple(view.facts for view in views)
-        return _Test(facts, scorer, ChainScorer(scorer, chains(views)))
+        return _Test(tuple(view.facts for view in views), self._scorer(views))
 
     def scorer(self, views: Sequence[View]) -> Callable[[Sequence[Release]], Floats]:
         return self._scorer(views)
 
     def _scorer(self, views: Sequence[View]) -> Scorer:
-        return Scorer([view.knowledge for view in views], _PARTS[self.rates])
+        known = [view.knowledge for view in views]
+        return Scorer(known, _PARTS[self.rates], chains(views))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,7 +128,6 @@ class _Test(FittedAttack):
 
     facts: tuple[Facts, ...]
     scorer: Scorer
-    together: ChainScorer
 
     def score(self, release: Release) -> Answer:
         return self.score_tables((release,))
@@ -137,6 +135,6 @@ class _Test(FittedAttack):
     def score_tables(self, releases: Sequence[Release]) -> LikelihoodAnswer:
         for release, facts in zip(releases, self.facts, strict=True):
             check_same_facts(release, facts)
-        [score] = (self.scorer if len(releases) == 1 else self.together)(releases).tolist()
+        [score] = self.scorer(releases).tolist()
         simulate = partial(self.scorer.p_value, releases[0]) if len(releases) == 1 else None
         return LikelihoodAnswer(score, 0.0, simulate=simulate)
