@@ -256,8 +256,11 @@ def test_slopes_are_those_of_the_chance_of_what_was_published(rng, spec):
     assert np.diag(of_some[1]) == pytest.approx(np.diag(curvature), rel=0.6)
     assert not np.array_equal(of_some[1], curvature)
     assert np.array_equal(*(slope_and_curvature(one, most=0.0)[0] for one in (weights, -weights)))
-    low = [np.full((counts.size, 1), one) for one in (-40.0, seen.tables.first)]
-    slopes = [kernels.slopes_by_cell(release.symbols, one, *seen.tables.of_slopes) for one in low]
+    at = release.symbols, np.full((counts.size, 1), seen.tables.first)
+    slopes = [
+        kernels.slopes_by_cell(*at, np.full(counts.size, level), *seen.tables.of_slopes)
+        for level in (0.0, -30.0)
+    ]
     assert np.array_equal(*slopes)
 
 
