@@ -42,8 +42,6 @@ _LINES_TO_FIT, _CELLS_TO_FIT, _FEWEST_LINES = 1024, 2**15, 128
 _STEP, _BELOW, _ABOVE = 0.25, 12.0, 1.0
 _LEAST_SPREAD, _MOST_SPREAD = 0.25, 3.0
 _ROUNDS, _STILL = 200, 1e-3
-# Cells of the lines whose levels are found together.
-_AT_A_TIME = 2**18
 # Levels around 1 that evidence is added up over, and spreads of pairs of places that are tried.
 _AROUND_ONE = np.arange(-9.0, 4.0, 0.125)
 _SPREADS_OF_PAIRS = np.exp(np.arange(np.log(0.1), np.log(3.0), 0.1))
@@ -141,29 +139,9 @@ def posterior(
 
     Before these are seen, the logarithm of a level is normal, with an expectation for each line.
     """
-    # Some at a time: what is computed by cell on the way takes many times their memory.
-    size = max(_AT_A_TIME // symbols.shape[1], 1)
-    parts = (slice(first, first + size) for first in range(0, len(symbols), size))
-    found = [_posterior(symbols[i], log_rates[i], expected[i], spread, tables) for i in parts]
-    return Levels(*(np.concatenate(one) for one in zip(*found, strict=True)))
-
-
-def _posterior(
-    symbols: Ints32, log_rates: Floats, expected: Floats, spread: float, tables: CountTables
-) -> tuple[Floats, Floats]:
-    known = tables.information_on_levels(symbols, log_rates)
-    deviation = 1 / np.sqrt(known + spread**-2)
-    middle = expected * (deviation / spread) ** 2
-    for width in (_FAR, _NEAR):
-        nodes = middle[:, None] + deviation[:, None] * np.linspace(-width, width, N_NODES)
-        log_weight = kernels.sum_log_chances(symbols, log_rates, nodes, *tables.of_chances)
-        log_weight -= ((nodes - expected[:, None]) / spread) ** 2 / 2
-        log_weight -= np.logaddexp.reduce(log_weight, axis=1)[:, None]
-        weight = np.exp(log_weight)
-        middle = (weight * nodes).sum(axis=1)
-        seen = np.sqrt((weight * (nodes - middle[:, None]) ** 2).sum(axis=1))
-        deviation = np.maximum(seen, _NARROWEST * deviation)
-    return nodes, log_weight
+    looks = np.array([_FAR, _NEAR]), _NARROWEST, N_NODES
+    given = symbols, log_rates, expected, spread, *looks, tables.information
+    return Levels(*kernels.find_levels(*given, *tables.of_chances))
 
 
 def likeliest_spread(
