@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 _SPREAD = 0.7
 # No rate moves by more, as a logarithm. Weights are sure from so many errors on.
 _MOST_MOVED, _SURE = 2.5, 2.0
-# Weights are found in so many rounds, or until none moves by more than so much of its error.
+# Weights are found in so many rounds, or until none moves by more than so much of its error;
+# levels likewise, or until none moves by more.
 _ROUNDS, _STILL, _RIDGE = 6, 0.1, 2.0
 _CELLS_TO_FIT, _CELLS_FOR_CURVATURE = 2**17, 2**12
 _DAY = timedelta(days=1)
@@ -146,6 +147,8 @@ def _levels(pairs: Pairs, symbols: Ints32, log_rates: Floats, tables: Tables) ->
         # Levels are normal, and 1 on average.
         step = (slope - levels / _SPREAD**2 - 0.5) / (known + _SPREAD**-2)
         levels += np.clip(step, -_MOST_MOVED, _MOST_MOVED)
+        if np.abs(step).max() < _STILL:
+            break
     return np.asarray(levels[line])
 
 
