@@ -37,11 +37,11 @@ from scipy.stats import ttest_1samp
 import whosthere as wt
 from few_epochs import auc_and_tpr
 from whosthere.adversary import near
-from whosthere.adversary.attacks import LikelihoodRatio
+from whosthere.adversary.rates import LOW_RANK, USUAL, hours_of_week
+from whosthere.adversary.scorer import Scorer
 from whosthere.arrays import own
 from whosthere.data.flows import Pairs
 from whosthere.data.traces import Group, Traces
-from whosthere.inference.scores import RULED_OUT
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish_table
 from whosthere.privacy.scheme import Layout
@@ -50,10 +50,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 SEED, AGAIN = 1, 2
-RATES = ("low-rank", "near")
 TWICE = "near, told twice"
 """As it was tried first: with slopes at rates that know neither the levels of trips nor hours of
 the week, so that neighbours tell them again. Measured where it makes a difference."""
+RATES = {
+    "low-rank": (*LOW_RANK, hours_of_week),
+    "near": USUAL,
+    TWICE: (*LOW_RANK, near.near, hours_of_week),
+}
 PROTECTIONS = (
     "raw",
     "suppress(k=1)",
@@ -161,12 +165,13 @@ def measured(traces: Traces, who: np.ndarray, spec: str, rng: np.random.Generato
     made = publish_table(Group(traces, rows), Mechanism.parse(spec), bounding=rng, noise=rng)
     inside = np.isin(who, rows)
     weeks = traces.epochs.n * traces.epochs.length >= timedelta(weeks=2)
-    for rates in (*RATES, TWICE) if weeks or isinstance(traces.regions, Pairs) else RATES:
-        attack = LikelihoodRatio(rates="near" if rates == TWICE else rates)
-        known = (lambda _, so_far: so_far.base) if rates == TWICE else near._with_levels
-        with patch.object(near, "_with_levels", known):
-            scores = attack.score_everybody(made.release, people)
-        auc, tpr = auc_and_tpr(np.maximum(scores, RULED_OUT), inside)
+    for rates, parts in RATES.items():
+        if rates == TWICE and not (weeks or isinstance(traces.regions, Pairs)):
+            continue
+        levels = (lambda pairs, *_: np.zeros(len(pairs))) if rates == TWICE else near._levels
+        with patch.object(near, "_levels", levels):
+            scores = Scorer([people], parts)([made.release])
+        auc, tpr = auc_and_tpr(scores, inside)
         yield {"rates": rates, "m": m, "people": who.size, "auc": auc, "tpr": tpr} | posteriors(
             scores, inside, m / traces.n_users
         )

@@ -12,8 +12,8 @@ makes the published counts most likely, through the mechanism, and never less th
 rates follow each count a little, which its neighbours would otherwise be used to take back.
 
 Neighbours tell only what lies beyond all that is known otherwise, or it would be counted twice:
-beyond the factors of hours of the week, and beyond the level that trips between two places share
-(see `levels`), which their rates do not know.
+beyond the factors of hours of the week, and beyond the level that trips between two places share,
+which their rates do not know.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from whosthere import kernels
-from whosthere.adversary.levels import Levels, Lines, some
+from whosthere.adversary.levels import some
 from whosthere.data.flows import Pairs
 
 if TYPE_CHECKING:
@@ -39,11 +39,13 @@ if TYPE_CHECKING:
 
     Tables: TypeAlias = tuple[Floats, Floats, Scales]
 
-# Before neighbours are seen, a common factor of their rates is about e^0.7 up or down.
+# Before neighbours are seen, a common factor of their rates is about e^0.7 up or down, and so is
+# the level of two places.
 _SPREAD = 0.7
 # No rate moves by more, as a logarithm. Weights are sure from so many errors on.
 _MOST_MOVED, _SURE = 2.5, 2.0
-# Weights are found in so many rounds, or until none moves by more than so much of its error.
+# Weights are found in so many rounds, or until none moves by more than so much of its error;
+# levels likewise, or until none moves by more.
 _ROUNDS, _STILL, _RIDGE = 6, 0.1, 2.0
 _CELLS_TO_FIT, _CELLS_FOR_CURVATURE = 2**17, 2**12
 _DAY = timedelta(days=1)
@@ -115,33 +117,39 @@ def _both(*lags: int) -> Ints64:
 
 def near(seen: Seen, so_far: Rates) -> Rates:
     """Move rates by what is counted around each cell."""
-    symbols, log_rates, tables = seen.symbols, _with_levels(seen, so_far), seen.tables.of_slopes
-    kinds = Kinds.of(seen.release.regions, seen.release.epochs)
-    slopes = kernels.slopes_by_cell(symbols, log_rates, *tables)
+    symbols, tables, regions = seen.symbols, seen.tables.of_slopes, seen.release.regions
+    kinds, levels = Kinds.of(regions, seen.release.epochs), np.zeros(len(regions))
+    if isinstance(regions, Pairs):
+        levels = _levels(regions, symbols, so_far.at_cells, tables)
+    slopes = kernels.slopes_by_cell(symbols, so_far.at_cells, levels, *tables)
     size = max(_CELLS_TO_FIT // symbols.shape[1], 1)
     used = some(len(symbols), size)
-    at = symbols[used].reshape(-1), log_rates[used].reshape(-1), kinds.pulls(slopes, used)
+    log_rates = so_far.at_cells[used] + levels[used, None]
+    at = symbols[used].reshape(-1), log_rates.reshape(-1), kinds.pulls(slopes, used)
     weights = _likeliest(*at, tables)
     if not weights.any():
         return so_far
     kept = kinds._replace(bounds=kinds.bounds[weights > 0])
+    by_kind = weights[weights > 0].astype(np.float32)
     blocks = np.array_split(np.arange(len(symbols)), -(-len(symbols) // size))
-    found = [kept.pulls(slopes, block) @ weights[weights > 0] for block in blocks]
-    moved = np.clip(np.concatenate(found), -_MOST_MOVED, _MOST_MOVED)
-    return so_far.moved(moved.reshape(symbols.shape))
+    moved = np.concatenate([kept.pulls(slopes, block) @ by_kind for block in blocks])
+    return so_far.moved(np.clip(moved, -_MOST_MOVED, _MOST_MOVED).reshape(symbols.shape))
 
 
-def _with_levels(seen: Seen, so_far: Rates) -> Floats:
-    """Return logarithms of rates at cells, with what is known of the levels of trips."""
-    shape = seen.symbols.shape
-    lines = Lines.of(seen.release.regions, shape)
-    if not lines.are_relative:
-        return so_far.at_cells
-    at = lines.take(seen.symbols, -1), lines.take(so_far.at_cells), seen.tables
-    levels = Levels.of(*at, relative=True)
-    means = (np.exp(levels.log_weight) * levels.nodes).sum(axis=1, keepdims=True)
-    by_cell = lines.put(np.broadcast_to(means, lines.cells.shape), shape)
-    return np.asarray(so_far.at_cells + by_cell)
+def _levels(pairs: Pairs, symbols: Ints32, log_rates: Floats, tables: Tables) -> Floats:
+    """Return the likeliest level of each pair of places, the same there and back."""
+    ends = np.sort([pairs.origins, pairs.destinations], axis=0).astype(np.int64)
+    _, line = np.unique(ends[0] * len(pairs.places) + ends[1], return_inverse=True)
+    levels = np.zeros(line.max() + 1)
+    for _ in range(_ROUNDS):
+        at = kernels.slopes_by_cell(symbols, log_rates, levels[line], *tables)
+        slope, known = (np.bincount(line, one.sum(axis=1, dtype=np.float64)) for one in at)
+        # Levels are normal, and 1 on average.
+        step = (slope - levels / _SPREAD**2 - 0.5) / (known + _SPREAD**-2)
+        levels += np.clip(step, -_MOST_MOVED, _MOST_MOVED)
+        if np.abs(step).max() < _STILL:
+            break
+    return np.asarray(levels[line])
 
 
 def _likeliest(symbols: Ints32, log_rates: Floats, pulled: Floats32, tables: Tables) -> Floats:

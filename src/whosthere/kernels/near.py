@@ -41,14 +41,22 @@ def _slope(
 
 @kernel()
 def slopes_by_cell(
-    symbols: Ints32, log_rates: Floats, slopes: Floats, information: Floats, scales: Scales
+    symbols: Ints32,
+    log_rates: Floats,
+    levels: Floats,
+    slopes: Floats,
+    information: Floats,
+    scales: Scales,
 ) -> tuple[Floats32, Floats32]:
-    """Return slopes of log-likelihoods and information, shape (n_regions, n_epochs)."""
+    """Return slopes of log-likelihoods and information, shape (n_regions, n_epochs).
+
+    `levels` are what is added to the logarithms of all rates of a region, shape (n_regions,).
+    """
     slope, known = np.empty(symbols.shape, np.float32), np.empty(symbols.shape, np.float32)
     for s in range(symbols.shape[0]):
         for t in range(symbols.shape[1]):
             slope[s, t], known[s, t] = _slope(
-                symbols[s, t], log_rates[s, t], slopes, information, scales
+                symbols[s, t], log_rates[s, t] + levels[s], slopes, information, scales
             )
     return slope, known
 
