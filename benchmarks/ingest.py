@@ -42,9 +42,6 @@ WINDOW = ["--from", "2021-06-01", "--to", "2021-07-01"]
 RUNS = {
     "grid, window given (one look and one pass)": (["--grid-km", "2", *WINDOW], "grid"),
     "region ids, window given (one pass)": (WINDOW, "ids"),
-    "grid, 99 % box, mostly-inside, window from the data": (
-        ["--grid-km", "2", "--box-quantile", "0.99", "--mostly-inside"], "grid",
-    ),
     "H3 resolution 7, window given (one pass)": (["--h3", "7", *WINDOW], None),
 }  # fmt: skip
 # Squares of 0.018 degrees are 2 km wide; ids are a letter and a number.

@@ -20,7 +20,7 @@ import matplotlib as mpl
 import polars as pl
 
 import whosthere as wt
-from whosthere.privacy.mechanism import PRESETS
+from whosthere.privacy.catalogue import PRESETS
 
 mpl.use("svg")
 mpl.rcParams["svg.hashsalt"] = "whosthere"

@@ -13,8 +13,8 @@ import whosthere as wt
 from whosthere import display, progress
 from whosthere.adversary.attacks import ATTACKS
 from whosthere.adversary.attacks.trained import sampler_over
-from whosthere.adversary.classifiers import CLASSIFIERS
 from whosthere.adversary.knowledge import KNOWLEDGE
+from whosthere.adversary.models import CLASSIFIERS
 from whosthere.adversary.synthetic import Exponential, UnicityModel
 from whosthere.attacks import (
     Attack,
@@ -34,7 +34,7 @@ from whosthere.game.target import TargetRounds
 from whosthere.inference.finding import Finding
 from whosthere.knowledge import Knowledge, Places
 from whosthere.mechanisms import Family, Mechanism, Suppress
-from whosthere.privacy.mechanism import PRESETS
+from whosthere.privacy.catalogue import PRESETS
 from whosthere.privacy.publish import Stays
 from whosthere.privacy.scheme import Layout
 from whosthere.search.coarsening import Coarsening
@@ -281,15 +281,17 @@ def test_every_public_kind_of_value_is_looked_at(values):
 
 
 def _every_step():
-    text = (
-        "cell-key(d=5, v=3) | suppress(k=1) | round(to=5) | random-round(to=3) | laplace(eps=1) | "
-        "floor(at=4) | round-by-size(bands=15/10) | scale(by=2) | "
-        "discrete-gaussian(rho=1, unit=user-week, max_visits=3) | "
-        "discrete-gaussian(rho=1, unit=user-period, max_visits=3, days=2) | "
-        "discrete-laplace(eps=1, unit=user, max_visits=3) | "
-        "gaussian(eps=1, unit=user-day, max_visits=2)"
+    texts = (
+        "suppress(k=1) | round(to=5) | floor(at=4) | round-by-size(bands=15/10) | scale(by=2)",
+        "cell-key(d=5, v=3)",
+        "random-round(to=3)",
+        "laplace(eps=1)",
+        "discrete-gaussian(rho=1, unit=user-week, max_visits=3)",
+        "discrete-gaussian(rho=1, unit=user-period, max_visits=3, days=2)",
+        "discrete-laplace(eps=1, unit=user, max_visits=3)",
+        "gaussian(eps=1, unit=user-day, max_visits=2)",
     )
-    return Mechanism.parse(text).steps
+    return [step for text in texts for step in Mechanism.parse(text).steps]
 
 
 def _flat(found):

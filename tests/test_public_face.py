@@ -9,7 +9,6 @@ import sys
 import textwrap
 import types
 import typing
-import warnings
 from enum import Enum
 from pathlib import Path
 
@@ -19,11 +18,10 @@ import pytest
 
 import whosthere as wt
 from whosthere import specs
-from whosthere._former import former_names
 from whosthere.adversary.attacks import ATTACKS
-from whosthere.adversary.classifiers import CLASSIFIERS
 from whosthere.adversary.knowledge import KNOWLEDGE
-from whosthere.privacy.mechanism import STEPS
+from whosthere.adversary.models import CLASSIFIERS
+from whosthere.privacy.catalogue import STEPS
 from whosthere.privacy.units import UNITS
 
 ROOT = Path(__file__).parent.parent
@@ -42,7 +40,8 @@ INNER = {
     *("TrainedAttack.train", "TrainedAttack.learn", "TrainedAttack.learn_from"),
     *("ZeroKnowledge.estimated", "ZeroKnowledge.learn_from"),
     *("Value.read", "Value.write", "OneOf.read", "parameter.kind"),
-    *("Step.pull_back", "Step.split", "Step.tabulated", "Step.trade_off", "Mechanism.tabulated"),
+    *("AtRandom.tabulated", "AddedNoise.tabulated", "RandomRound.tabulated", "Step.trade_off"),
+    *("Mechanism.law", "Mechanism.tabulated"),
     *("Partition.locator", "CellKey.changes", "Ptable.changes"),
 }
 # As for `dataclasses.field`, what they give is of the type of the field.
@@ -230,24 +229,3 @@ def documented(thing):
                 if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
             }
     return found
-
-
-# Names that have changed
-
-
-def test_a_former_name_works_with_a_warning():
-    get = former_names("whosthere", {"OldResult": "whosthere.results.AuditResult"}, getattr)
-    with pytest.warns(DeprecationWarning, match="OldResult is now whosthere.results"):
-        assert get("OldResult") is wt.results.AuditResult
-
-
-def test_other_names_are_as_they_were():
-    get = former_names("whosthere.attacks", {"Old": "whosthere.attacks.Attack"})
-    with pytest.raises(AttributeError, match="has no attribute 'New'"):
-        get("New")
-    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
-        wt.nothing_of_the_kind  # noqa: B018
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for name in wt.__all__:
-            getattr(wt, name)

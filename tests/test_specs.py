@@ -19,14 +19,8 @@ from whosthere.adversary.attacks import (
     LogLikelihood,
     ZeroKnowledge,
 )
-from whosthere.adversary.classifiers import (
-    CLASSIFIERS,
-    L1,
-    Forest,
-    L1Paper,
-    Mlp,
-    classifier,
-)
+from whosthere.adversary.classifiers import L1
+from whosthere.adversary.models import CLASSIFIERS, Forest, L1Paper, Mlp, classifier
 from whosthere.errors import SpecError
 
 positive = st.floats(1e-300, 1e300)
@@ -64,7 +58,7 @@ zero = training | {
     "fit_on": st.sampled_from(["per-release", "per-target", "per-target-in"]),
 }
 PARAMETERS = {
-    LikelihoodRatio: {"rates": st.sampled_from(["low-rank", "rank-one"])},
+    LikelihoodRatio: {"rates": st.sampled_from(["near", "low-rank", "rank-one"])},
     ContradictionRule: {},
     LogLikelihood: {"validation_groups": even},
     KnockKnockPastGroups: thresholds

@@ -9,7 +9,6 @@ from ._version import __version__ as __version__
 from .auditing.loading import load as load
 from .auditing.options import AuditOptions as AuditOptions, Block as Block
 from .auditing.policy import Policy as Policy
-from .auditing.run import AuditFailedError as AuditFailedError
 from .data.cities import simulate as simulate
 from .data.city.models import CityModel as CityModel
 from .data.epochs import Epochs as Epochs
@@ -18,7 +17,7 @@ from .data.reading.queries import Query as Query
 from .data.reading.read import read_records as read_records
 from .data.regions import Regions as Regions
 from .data.traces import Traces as Traces
-from .errors import InputError as InputError
+from .errors import AuditFailedError as AuditFailedError, InputError as InputError
 from .front.audits import (
     audit as audit,
     recommend as recommend,

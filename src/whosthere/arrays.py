@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 Floats: TypeAlias = "NDArray[np.float64]"
 Floats32: TypeAlias = "NDArray[np.float32]"
+Complexes: TypeAlias = "NDArray[np.complex128]"
 Ints32: TypeAlias = "NDArray[np.int32]"
 Ints64: TypeAlias = "NDArray[np.int64]"
 Words: TypeAlias = "NDArray[np.uint64]"

@@ -20,10 +20,9 @@ from whosthere.adversary.attacks import (
     calibrated as calibrated,
 )
 from whosthere.adversary.attacks.base import View as View
-from whosthere.adversary.classifiers import (
-    Classifier as Classifier,
+from whosthere.adversary.classifiers import Classifier as Classifier, L1 as L1
+from whosthere.adversary.models import (
     Forest as Forest,
-    L1 as L1,
     L1Paper as L1Paper,
     Mlp as Mlp,
     Model as Model,

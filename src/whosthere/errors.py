@@ -69,6 +69,14 @@ class MissingExtraError(InputError):
         )
 
 
+class AuditFailedError(RuntimeError):
+    """An audit could not be done, or could not go on; what was done is kept."""
+
+
+class LostWorkersError(AuditFailedError):
+    """Whoever does the tasks cannot go on, which says nothing about the tasks."""
+
+
 def optional(module: str, what: str, extra: str) -> Any:  # noqa: ANN401 - any module
     """Import what is not always installed, or say which extra to install for what is to be done."""
     try:

@@ -16,9 +16,9 @@ from whosthere.privacy.rounding import (
     RandomRound as RandomRound,
     Round as Round,
     RoundBySize as RoundBySize,
+    Scale as Scale,
     Suppress as Suppress,
 )
-from whosthere.privacy.scaling import Scale as Scale
 from whosthere.privacy.shapes import (
     AddedNoise as AddedNoise,
     ChanceTable as ChanceTable,

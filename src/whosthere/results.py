@@ -24,11 +24,9 @@ from whosthere.inference.finding import Finding as Finding
 from whosthere.paper.claims import Judgement as Judgement, Status as Status
 from whosthere.paper.description import Description as Description
 from whosthere.paper.outcome import StudyResult as StudyResult
-from whosthere.privacy.exact_sampling import Randomness as Randomness
-from whosthere.privacy.guarantees import (
-    GameGuarantee as GameGuarantee,
-    GuaranteeLedger as GuaranteeLedger,
-)
+from whosthere.privacy.exact_noise import Randomness as Randomness
+from whosthere.privacy.guarantees import GameGuarantee as GameGuarantee
+from whosthere.privacy.ledger import GuaranteeLedger as GuaranteeLedger
 from whosthere.privacy.mechanism import Member as Member
 from whosthere.privacy.publish import (
     Publication as Publication,

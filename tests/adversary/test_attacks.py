@@ -29,8 +29,9 @@ from whosthere.adversary.attacks.base import View
 from whosthere.adversary.attacks.knock_knock import proxy_trace
 from whosthere.adversary.attacks.trained import Tuning, sampler_over
 from whosthere.adversary.attacks.zero_knowledge import OnEachRelease
-from whosthere.adversary.classifiers import L1, Forest
+from whosthere.adversary.classifiers import L1
 from whosthere.adversary.knowledge import Share
+from whosthere.adversary.models import Forest
 from whosthere.adversary.suspects import Places, visits_of_one
 from whosthere.data.cities import simulate
 from whosthere.data.regions import Regions

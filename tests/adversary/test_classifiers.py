@@ -20,14 +20,8 @@ from sklearn.svm import SVC
 from whosthere import rounds, simulate, specs
 from whosthere.adversary.attacks import KnockKnock
 from whosthere.adversary.attacks.trained import THRESHOLD_RULES, youden_threshold
-from whosthere.adversary.classifiers import (
-    CLASSIFIERS,
-    L1,
-    Forest,
-    L1Paper,
-    Mlp,
-    classifier,
-)
+from whosthere.adversary.classifiers import L1
+from whosthere.adversary.models import CLASSIFIERS, Forest, L1Paper, Mlp, classifier
 from whosthere.errors import InputError
 from whosthere.game.own_code import own_code
 from whosthere.kernels import CountMatrix

@@ -12,7 +12,8 @@ from sklearn.metrics import roc_auc_score
 from whosthere import kernels
 from whosthere.adversary.attacks import Attack, Auxiliary, PastRelease
 from whosthere.adversary.count_tables import count_tables, filled
-from whosthere.adversary.groups import Features, GroupSampler
+from whosthere.adversary.features import Features
+from whosthere.adversary.groups import GroupSampler
 from whosthere.adversary.marginals import estimate_marginals
 from whosthere.adversary.rates import fit_rates
 from whosthere.adversary.suspects import Places, visits_of_one

@@ -11,6 +11,7 @@ from scipy.stats import poisson
 from whosthere.adversary.components import completion
 from whosthere.adversary.count_tables import count_tables, filled
 from whosthere.adversary.rates import (
+    LOW_RANK,
     RANK_ONE,
     USUAL,
     Rates,
@@ -23,8 +24,9 @@ from whosthere.adversary.rates import (
 from whosthere.data.epochs import Epochs
 from whosthere.data.flows import Pairs
 from whosthere.data.regions import Regions
+from whosthere.privacy.catalogue import PRESETS
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.mechanism import PRESETS, Mechanism
+from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.release import Release
 
 M = 5000
@@ -200,7 +202,8 @@ def test_one_person_more_is_the_slope_by_the_rate(spec):
 def test_chance_is_no_structure(rng, spec, level):
     """Products of region and epoch, 10 releases each: next to never a component."""
     releases = [_release(_products(rng, level=level), spec, rng) for _ in range(10)]
-    found = [not np.array_equal(_dense(one), _dense(one, RANK_ONE)) for one in releases]
+    parts = (RANK_ONE, LOW_RANK)
+    found = [not np.array_equal(*(_dense(one, some) for some in parts)) for one in releases]
     assert np.mean(found) <= 0.2
 
 
@@ -322,6 +325,13 @@ def test_nothing_is_made_of_chance(rng):
 def test_two_weeks_are_the_least(rng, length, n, are_weeks):
     fitted = fit_rates(_release(np.full((6, n), 2.0), "raw", rng, length=length))
     assert (fitted.at_cells != fitted.base).any() == are_weeks
+
+
+def test_trips_have_no_hours_of_the_week(rng):
+    """The level of two places would look like one."""
+    pairs = Pairs(Regions(["a", "b", "c"]))
+    fitted = fit_rates(_release(_weeks(rng, 8)[:9], "raw", rng, regions=pairs, length=SIX_HOURS))
+    assert np.array_equal(fitted.at_cells, fitted.base)
 
 
 def test_a_count_says_nothing_of_its_own_rate_and_something_of_others(rng):

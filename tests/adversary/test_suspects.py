@@ -23,8 +23,9 @@ from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError
+from whosthere.privacy.catalogue import STEPS
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.mechanism import STEPS, Mechanism
+from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.scheme import ORDINARY, Layout
 from whosthere.privacy.units import UNITS
 

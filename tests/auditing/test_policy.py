@@ -270,7 +270,7 @@ class TestVocabulary:
             "auc_p90",
             "odds_factor",
             "chance_of_more",
-            "largest_auc",
+            "largest_odds_factor",
             "control_auc",
             "law_control",
             "faults",

@@ -121,7 +121,16 @@ def test_they_are_named_in_what_is_for_the_publisher_alone(found):
     for text in shown:
         assert "secret-" not in text
     assert said.keys() == {
-        *("verdict", "exposed", "coarser", "policy", "group_size", "mechanisms", "notes"),
+        *(
+            "verdict",
+            "exposed",
+            "coarser",
+            "policy",
+            "group_size",
+            "mechanisms",
+            "warnings",
+            "notes",
+        ),
         "findings",
     }
     # Whoever changes the people changes nothing else.

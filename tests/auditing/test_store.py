@@ -11,7 +11,7 @@ import pytest
 
 from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.auditing import manifest, store
-from whosthere.auditing.manifest import LOCK, json_object, only_one, write_json
+from whosthere.auditing.manifest import CHECKSUMS, LOCK, json_object, only_one, write_json
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.risk import TABLES
 from whosthere.auditing.run import prepare_audit
@@ -140,12 +140,6 @@ class TestManifest:
         folder.begin(IDENTITY, {})
         assert folder.look_at(PLAN, PLAN.tasks[1:2]) == Look(len(seen) + 1)
 
-    def test_looks_that_are_none(self, begun):
-        manifest = strict(begun.path / "manifest.json")
-        write_json(begun.path / "manifest.json", manifest | {"looks": None})
-        with pytest.raises(FileError, match="does not say what was judged"):
-            begun.look_at(PLAN)
-
     def test_an_empty_folder_will_do(self, folder):
         folder.path.mkdir()
         folder.begin(IDENTITY, {})
@@ -272,9 +266,6 @@ class TestRefusals:
             {"traces": None},
             {"plan": {}},
             {"versions": {}},
-            {"plan": None},
-            {"plan": "raw"},
-            {"versions": 3},
         ],
     )
     def test_a_manifest_of_another_shape(self, folder, begun, refused, damage):
@@ -480,7 +471,7 @@ class TestRun:
         damaged.write_bytes(b"PAR1")
         with pytest.raises(FileError, match=damaged.name) as error:
             prepare_audit(*small, out).run()
-        assert "Delete it and repeat the command" in str(error.value)
+        assert "delete it, and repeat the command" in str(error.value)
         damaged.unlink()
         assert not prepare_audit(*small, out).run().failed_tasks
 
@@ -504,4 +495,4 @@ class TestJson:
         with pytest.raises(ValueError, match="Out of range"):
             write_json(path, {"a": value})
         assert json_object(path) == {"a": 1}
-        assert [one.name for one in tmp_path.iterdir()] == ["one.json"]
+        assert {one.name for one in tmp_path.iterdir()} == {"one.json", CHECKSUMS}

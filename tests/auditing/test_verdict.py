@@ -278,13 +278,13 @@ class TestEndsThatDecide:
         assert "may spend 0.31 %" in said
 
 
-def promised(auc, tpr, odds, more=0.0):
+def promised(auc, tpr, odds, more=0.0, largest=None):
     values = {
         "auc": auc,
         "tpr_at_fpr_1pct": tpr,
-        "largest_auc": 0.8765,
         "odds_factor": odds,
         "chance_of_more": more,
+        "largest_odds_factor": largest,
     }
     return [found(v, None, None, attack=GUARANTEE, metric=name) for name, v in values.items()]
 
@@ -301,13 +301,16 @@ class TestGuaranteed:
         """Bounds are rounded up: a smaller number would promise too much."""
         (said,) = only([found(0.5, 0.45, 0.55), *promised(0.7123, 0.0341, odds)]).guaranteed
         assert f"multiplies the odds that a person is in by at most {odds:,.1f}, for every" in said
-        assert "a mean AUC of 0.713 over everybody, or an AUC of 0.877 for anybody." in said
+        assert "No attack exceeds an AUC of 0.713 for anybody." in said
         assert "nobody finds more than 3.5% of the people" in said
         assert "except" not in said
 
     def test_a_chance_of_more_is_said(self):
         (said,) = only([found(0.5, 0.45, 0.55), *promised(0.7, 0.03, 4.2, 5.2e-5)]).guaranteed
         assert "by at most 4.2, for everybody who may be in it, except with a chance of" in said
+        for largest, never in ((7.34, "5.2e-05 (and never by more than 7.4)."), (1e5, "5.2e-05.")):
+            given = promised(0.7, 0.03, 4.2, 5.2e-5, largest)
+            assert never in only([found(0.5, 0.45, 0.55), *given]).guaranteed[0]
         assert "at most 5.2e-05." in said
 
     @pytest.mark.parametrize(
@@ -320,14 +323,7 @@ class TestGuaranteed:
     def test_weak(self, odds):
         (said,) = only([found(0.5, 0.45, 0.55), *promised(0.9991, 0.99, odds)]).guaranteed
         assert "may multiply the odds of being in by more than 1,000, which promises next" in said
-        assert "a mean AUC of 1.000 over everybody" in said
-
-    def test_means_are_about_those_who_could_be_targets(self):
-        findings = [found(0.5, 0.45, 0.55), *promised(0.7, 0.03, 4.2)]
-        drawn = TargetChoice(min_visits=20, eligible=9, people=99)
-        assert "over people with 20 or more visits" in only(findings, choice=drawn).guaranteed[0]
-        by_hand = only(findings, choice=TargetChoice(by_hand=True))
-        assert "over everybody" in by_hand.guaranteed[0]
+        assert "an AUC of 1.000 for anybody" in said
 
     @pytest.mark.parametrize("trusted", [True, False, None])
     def test_is_said_whatever_was_decided(self, trusted):

@@ -15,9 +15,10 @@ from whosthere.auditing.follow_up import (
     merged_regions,
     riskiest,
 )
+from whosthere.auditing.interruption import InterruptedAudit
 from whosthere.auditing.options import AuditOptions
 from whosthere.auditing.planning import make_plan
-from whosthere.auditing.run import InterruptedAudit, prepare_audit
+from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.verdict import Verdict
 from whosthere.auditing.work import LocalProcesses, ThisProcess
 from whosthere.data.cities import simulate

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -56,6 +58,12 @@ def test_the_named_cities_have_the_sizes_of_the_papers_data(milan, cdr):
     assert cdr.epochs.start == datetime(2021, 6, 1, 5, tzinfo=UTC)
     assert milan.epochs.length == cdr.epochs.length == timedelta(hours=1)
     assert (milan.epochs.n_days, cdr.epochs.n_days) == (7, 30)
+
+
+def test_the_parameters_are_those_of_all_numbers_that_were_published():
+    """Whoever changes one makes benchmarks/cities.md and what the docs show of cities again."""
+    parameters = json.dumps([asdict(model) for model in CITIES.values()], default=str)
+    assert hashlib.sha256(parameters.encode()).hexdigest().startswith("5fdce12258be929b")
 
 
 def test_milan_like_is_a_grid_of_squares_of_1600_metres(milan):

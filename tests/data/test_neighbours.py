@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import Delaunay
 
-from whosthere.data.neighbours import Neighbours, as_graph, delaunay, project
+from whosthere.data.neighbours import Neighbours, as_graph, delaunay, nearest, project
 from whosthere.errors import InputError
 
 AWKWARD = {
@@ -106,3 +106,17 @@ def test_a_graph_is_a_value():
     assert repr(graph) == "<Neighbours: 2 vertices, 1 edges>"
     with pytest.raises(InputError, match="do not match"):
         Neighbours(indptr, indices[:1])
+
+
+@pytest.mark.parametrize(("n", "most"), [(1, 3), (2, 3), (30, 4), (30, 40)])
+def test_the_nearest_points_are_found(n, most):
+    """Against all distances; points that lie in one place are neighbours of one another."""
+    rng = np.random.default_rng(n)
+    points = rng.integers(0, 4, (n, 2)).astype(np.float64)
+    found = nearest(points, most)
+    assert found.shape == (n, min(most, n - 1))
+    away = np.linalg.norm(points[:, None] - points, axis=2)
+    np.fill_diagonal(away, np.inf)
+    for i, others in enumerate(found):
+        assert np.unique(others).size == others.size
+        assert away[i, others] == pytest.approx(np.sort(away[i])[: others.size])

@@ -195,13 +195,6 @@ def test_other_programs_files_are_refused(traces, tmp_path):
         Traces.load(path)
 
 
-def test_visits_outside_the_cells_are_refused(traces, tmp_path):
-    few = Regions(traces.regions.ids[:2])
-    Traces(traces.users, traces.indptr, traces.cells, few, traces.epochs).save(tmp_path / "t")
-    with pytest.raises(FileError, match="outside its regions"):
-        Traces.load(tmp_path / "t")
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -224,6 +217,32 @@ def test_damaged_files_are_refused(traces, tmp_path, damage):
     damage(pl.read_parquet(path)).write_parquet(path, metadata=head)
     with pytest.raises(FileError, match="damaged traces file"):
         Traces.load(path)
+
+
+@pytest.mark.parametrize(
+    ("users", "rows", "weights", "problem"),
+    [
+        (("a", "a", "a"), ([1], [], [1]), None, "several users with the same id"),
+        (("a", "b", "c"), ([5], [], [2, 2]), None, "a cell twice"),
+        (("a", "b", "c"), ([7, 3], [], [2]), None, "not in order"),
+        (("a", "b", "c"), ([], [], [504]), None, "outside its regions"),
+        (("a", "b", "c"), ([-1], [], []), None, "outside its regions"),
+        (("a", "b", "c"), ([3], [], [3]), (1, 3), "less or more"),
+        (("a", "b", "c"), ([3], [], [3]), (0, 2), "less or more"),
+        (("c", "a", "b"), ([5, 7], [], [2, 503]), None, None),
+        (("c", "a", "b"), ([], [5, 7], [7]), (1, 2, 2), None),
+    ],
+)
+def test_what_traces_never_are_is_refused(regions, epochs, tmp_path, users, rows, weights, problem):
+    indptr, cells = np.cumsum([0, *map(len, rows)]), np.concatenate(rows).astype(np.int32)
+    given = None if weights is None else np.array(weights, np.int32)
+    made = Traces(users, indptr, cells, regions, epochs, weights=given, most_added=2)
+    made.save(tmp_path / "t")
+    if problem is None:
+        assert _same(Traces.load(tmp_path / "t"), made)
+        return
+    with pytest.raises(FileError, match=rf"t: .*{problem}.*Make it again"):
+        Traces.load(tmp_path / "t")
 
 
 @pytest.mark.parametrize("n", [0, 1])

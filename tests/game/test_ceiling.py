@@ -84,7 +84,6 @@ class TestGuarantee:
         assert rows["odds_factor"] >= 1
         above = aucs_of(audit, CEILING) - rows["auc"]
         assert above.mean() <= reach(above)
-        assert rows["auc"] <= rows["largest_auc"]
         (verdict,) = audit.verdicts
         assert "odds" in verdict.guaranteed[0]
 
@@ -95,14 +94,6 @@ class TestGuarantee:
         most = np.exp(2 / 3 * counted[-2:].sum())
         assert rows["odds_factor"].estimate == pytest.approx(most)
         assert {one.n_targets for one in rows.values()} == {city.n_users}
-
-    def test_means_are_over_those_who_may_be_targets(self, city, audited):
-        few = OF_USER | {"targets": 4, "releases": 4, "min_visits": 5}
-        audit = audited(USER, **few)
-        rows = {one.metric: one for one in audit.findings if one.attack == GUARANTEE}
-        # In steps of 5: a number of people that depends on what they did.
-        assert 0 <= rows["auc"].n_targets - (city.visits_per_user() >= 5).sum() < 5
-        assert rows["odds_factor"].n_targets == city.n_users
 
     @pytest.mark.parametrize("mechanism", SUPPRESSED)
     def test_suppression_has_none(self, result, mechanism):

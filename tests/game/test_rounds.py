@@ -225,18 +225,6 @@ class TestReleases:
             kept.add(int(flat(trial)[:VISITS].argmax()))
         assert len(kept) > 1  # fails by chance in 1 of 25 seeds
 
-    def test_two_bounds_one_after_the_other(self, traces):
-        spec = (
-            "laplace(eps=1, unit=user, max_visits=3) | laplace(eps=1, unit=user-day, max_visits=1)"
-        )
-        plan = plan_of(traces, mechanisms=(spec,), users=("u39",), attacks="likelihood-ratio")
-        frame = scored(traces, plan, only(plan))
-        assert sorted(frame.group_by("attack").len().iter_rows()) == [
-            (CEILING, 6),
-            ("likelihood-ratio", 8),
-        ]
-        assert np.isfinite(frame["score"].to_numpy()).all()
-
 
 class TestRows:
     def test_rows(self, city):

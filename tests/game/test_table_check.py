@@ -1,5 +1,7 @@
 """A table without traces: how well people would be found in it."""
 
+from datetime import UTC, datetime, timedelta
+
 import numpy as np
 import polars as pl
 import pytest
@@ -11,6 +13,7 @@ from whosthere.game.table_check import Visits, check_table
 from whosthere.inference.metrics import auc
 
 VISITS = Visits(4, 6)
+START = datetime(2024, 5, 1, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
@@ -92,6 +95,30 @@ def test_a_band_that_the_table_is_too_small_for_is_named(people):
     assert "35 to 50 visits" in checked.notes[0]
 
 
+@pytest.mark.parametrize(
+    ("n_epochs", "bands"),
+    [
+        (2, ["1 to 2"]),
+        (8, ["3 to 5"]),
+        (24, ["3 to 5", "8 to 12", "18 to 24"]),
+        (49, ["3 to 5", "8 to 12", "18 to 24"]),
+        (50, ["3 to 5", "8 to 12", "18 to 24", "35 to 50"]),
+    ],
+)
+def test_nobody_is_looked_for_who_would_be_in_two_places_at_once(n_epochs, bands):
+    hours = pl.datetime_range(START, START + timedelta(hours=n_epochs - 1), "1h", eager=True)
+    regions = pl.DataFrame({"region": [f"r{i}" for i in range(30)]})
+    counts = np.random.default_rng(1).poisson(20, 30 * n_epochs)
+    frame = regions.join(hours.alias("time").to_frame(), how="cross")
+    frame = frame.with_columns(pl.Series("count", counts))
+    checked = wt.check(frame, "suppress(k=4)", group_size=1000)
+    assert list(found(checked)) == bands
+    assert ("one region in an epoch" in str(checked.notes)) == (n_epochs < 50)
+    asked = wt.check(frame, "suppress(k=4)", group_size=1000, visits=[n_epochs, n_epochs + 1])
+    assert len(found(asked)) == 2
+    assert f"Somebody with {n_epochs + 1} visits must be in several regions" in asked.notes[0]
+
+
 def test_visits_that_a_mechanism_drops_do_not_give_people_away(people):
     """With hardly any noise, of somebody who made five visits one is counted, or all are."""
     specs = [f"laplace(eps=60, unit=user, max_visits={n})" for n in (1, 5)]
@@ -169,6 +196,21 @@ def test_a_frame_needs_its_mechanism_but_hardly_its_size(people):
     assert "1,000 are assumed" in unsaid.notes[-1]
     with pytest.raises(wt.InputError, match="release of 500 people"):
         wt.check(release, "raw")
+
+
+@pytest.mark.parametrize(
+    ("hours", "people_said", "is_known"),
+    [(1, 1000, True), (1, 5000, False), (24, 1000, False), (1, None, False)],
+)
+def test_how_far_off_it_is_is_said_of_such_tables_only(hours, people_said, is_known):
+    """Nothing was measured by days, of many people, or where nobody says how many there are."""
+    times = [START + timedelta(hours=hours * i) for i in range(6)]
+    rows = [(f"r{i}", time, (i + time.hour) % 9 + 9) for i in range(20) for time in times]
+    frame = pl.DataFrame(rows, schema=["region", "time", "count"], orient="row")
+    checked = wt.check(frame, "suppress(k=4)", group_size=people_said, visits=3)
+    page = wt.report(checked).html
+    assert ("0.10 to +0.05" in page) == is_known
+    assert ("its error is unknown" in page) != is_known
 
 
 def test_the_page_shows_who_where_and_when_and_escapes_what_it_read(people):

@@ -6,11 +6,16 @@ that is written out where it is called, 0.03 to 2.6 s.
 """
 
 import ast
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numba
 import pytest
 
+import whosthere
 import whosthere.kernels
 from whosthere.kernels.compiling import said_once
 
@@ -20,7 +25,7 @@ COMPILED = {"njit", "kernel", "part"}
 QUICK = {"NDArray", "bool_", "float32", "float64", "inf", "int32", "int64", "uint16", "uint32"}
 QUICK |= {"uint64", "floating", "integer", "empty", "full", "ones", "zeros"}
 QUICK |= {"abs", "exp", "expm1", "isfinite", "isinf", "log", "log1p", "sign", "sqrt"}
-QUICK |= {"int8", "unsignedinteger"}
+QUICK |= {"int8", "unsignedinteger", "complex128"}
 
 
 def compiled():
@@ -72,6 +77,41 @@ def test_compiling_is_said_once():
         pass
     numba.njit(lambda number: number + 2)(1)
     assert len(said) == 1
+
+
+READ_ONLY = """
+import os, tempfile
+import numpy as np
+from whosthere.kernels.compiling import said_once
+from whosthere.kernels.rows import group_by_row
+with said_once(print):
+    group_by_row(np.array([1, 0], np.int32), np.array([1, 2], np.int32), 2)
+[folder] = os.listdir(tempfile.gettempdir())
+assert os.path.join(tempfile.gettempdir(), folder) == os.environ["NUMBA_CACHE_DIR"]
+assert os.stat(os.environ["NUMBA_CACHE_DIR"]).st_mode & 0o777 == 0o700
+"""
+
+
+def test_an_installation_that_cannot_be_written_to(tmp_path):
+    """A temporary folder keeps what is compiled, and somebody says so."""
+    package = Path(whosthere.__file__).parent
+    copy = tmp_path / "installed" / package.name
+    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    # Folders that nobody can make, not even an administrator.
+    (copy / "kernels" / "__pycache__").write_text("")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    nowhere = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR"), "/dev/null/none")
+    done = subprocess.run(
+        [sys.executable, "-c", READ_ONLY],
+        env=os.environ | nowhere | {"PYTHONPATH": str(copy.parent), "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Nothing that is compiled can be kept; set NUMBA_CACHE_DIR" in done.stdout
+    assert list(temporary.iterdir()) == []
 
 
 def test_the_demo_shows_what_a_newcomer_waits_for():

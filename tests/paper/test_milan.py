@@ -108,3 +108,20 @@ def test_what_is_no_gzip_cannot_be_read(tmp_path):
     path.write_text("geomPoint")
     with pytest.raises(InputError, match="cannot be read"):
         find_dataset(dataset=str(path))
+
+
+@pytest.mark.parametrize(
+    ("without", "message"),
+    [
+        ("timestamp", "cannot be read"),
+        ("user", "cannot be read"),
+        (None, "no tweets of the first week of November 2013"),
+    ],
+)
+def test_a_copy_without_what_is_needed_is_refused(tmp_path, without, message):
+    late = tweet(np.random.default_rng(0), user=1, hour=24 * 7)
+    late.pop(without, None)
+    path = tmp_path / "milan.geojson"
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": [late]}))
+    with pytest.raises(InputError, match=rf"milan\.geojson.*{message}"):
+        made_traces(LIKE["milan"], path)

@@ -79,10 +79,13 @@ def test_no_spec_names_them(text):
 def test_four_groups_share_each_draw_of_noise(people, target, others):
     parts = people.select(others), people.trace(target), M, Mechanism.parse("laplace(eps=1)")
     sampler, rng = ForkedSampler(*parts, seed=5), np.random.default_rng(0)
-    drawn = [noise[0].tobytes() for noise in sampler.noise((99,), 400, rng)]
+    drawn = sampler.noise_seeds(400, rng)
     assert len(set(drawn)) == 100
     assert not set(drawn[::2]) & set(drawn[1::2])
-    assert {noise[0].tobytes() for noise in sampler.noise((99,), 100, rng)} <= set(drawn)
+    assert set(sampler.noise_seeds(100, rng)) <= set(drawn)
+    # Single groups 0 and 20 have the same noise of 80: as far as people differ, and no further.
+    single = sampler.sample(80, "independent", np.random.default_rng(1)).counts.dense().astype(int)
+    assert np.abs(single[0] - single[20]).max() < np.abs(single[0] - single[2]).max()
     # Groups themselves stay what they were, and so does their noise on average.
     fresh = GroupSampler(*parts).sample(80, "paired", np.random.default_rng(1))
     reused = sampler.sample(80, "paired", np.random.default_rng(1))

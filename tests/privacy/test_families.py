@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from whosthere.errors import SpecError
-from whosthere.privacy.mechanism import MECHANISMS, Family, Mechanism
+from whosthere.privacy.catalogue import MECHANISMS
+from whosthere.privacy.mechanism import Family, Mechanism
 
 TEMPLATES = [
     "suppress(k=?)",
@@ -14,7 +15,7 @@ TEMPLATES = [
     "laplace(eps=?, unit=event)",
     "raw | GAUSSIAN(eps = ?)",
     "laplace(eps=?, unit=user-day, max_visits=10) | suppress(k=1)",
-    "laplace(eps=1) | opensafely | suppress(k=?) | random-round(to=3)",
+    "laplace(eps=1) | opensafely | suppress(k=?) | round(to=3)",
 ]
 
 

@@ -16,17 +16,13 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from whosthere.errors import InputError
-from whosthere.privacy.exact_sampling import Randomness
-from whosthere.privacy.guarantees import (
-    ADD_OR_REMOVE,
-    REPLACEMENT,
-    GuaranteeLedger,
-    format_factor,
-    game_guarantee,
-)
+from whosthere.privacy.exact_noise import Randomness
+from whosthere.privacy.guarantees import game_guarantee
+from whosthere.privacy.lattice import walk
+from whosthere.privacy.ledger import ADD_OR_REMOVE, REPLACEMENT, GuaranteeLedger, format_factor
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.noise import Gaussian, Laplace
-from whosthere.privacy.trade_off import Budget, NormalShift, Walk, gaussian_eps, log_delta, walk
+from whosthere.privacy.trade_off import Budget, NormalShift, gaussian_eps, log_delta
 from whosthere.privacy.units import Event, User, UserDay
 
 FPR = np.array([0.0, 1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.9, 1.0])
@@ -104,9 +100,9 @@ class TestCurves:
             Budget(1, 0.05),
             NormalShift(0.7),
             NormalShift(3),
-            Walk(0.3, 0, 7),
-            Walk(1, 0.2, 4),
-            Walk(0.02, 0, 500),
+            walk(0.3, 0, 7),
+            walk(1, 0.2, 4),
+            walk(0.02, 0, 500),
         ],
     )
     def test_the_area_is_that_under_the_curve(self, curve):
@@ -118,27 +114,27 @@ class TestCurves:
         assert tpr[-1] == 1
 
     def test_one_step_of_a_walk_is_a_budget(self):
-        assert Walk(0.8, 0, 1).auc == pytest.approx(Budget(0.8).auc)
-        assert Walk(0.8, 0, 1).tpr(FPR) == pytest.approx(Budget(0.8).tpr(FPR))
-        assert Walk(0.8, 0, 0).auc == 0.5
-        assert Walk(0.8, 0, 0).tpr(FPR) == pytest.approx(FPR)
+        assert walk(0.8, 0, 1).auc == pytest.approx(Budget(0.8).auc)
+        assert walk(0.8, 0, 1).tpr(FPR) == pytest.approx(Budget(0.8).tpr(FPR))
+        assert walk(0.8, 0, 0).auc == 0.5
+        assert walk(0.8, 0, 0).tpr(FPR) == pytest.approx(FPR)
 
     @pytest.mark.parametrize("n", [2, 30, 3000])
     @pytest.mark.parametrize("still", [0.0, 0.3])
     def test_a_walk_never_exceeds_its_budget_and_nears_the_normal_curve(self, n, still):
         eps = 1 / math.sqrt(n)
-        walk = Walk(eps, still, n)
-        assert walk.auc <= Budget(n * eps).auc
-        assert np.all(walk.tpr(FPR) <= Budget(n * eps).tpr(FPR) + 1e-12)
+        curve = walk(eps, still, n)
+        assert curve.auc <= Budget(n * eps).auc
+        assert np.all(curve.tpr(FPR) <= Budget(n * eps).tpr(FPR) + 1e-12)
         # The mean of a step is (1 - still) eps tanh(eps / 2), its variance about (1 - still) eps^2.
         if n == 3000:
             mu = math.sqrt(n * (1 - still)) * 2 * math.tanh(eps / 2)
-            assert walk.auc == pytest.approx(NormalShift(mu).auc, abs=1e-4)
+            assert curve.auc == pytest.approx(NormalShift(mu).auc, abs=1e-4)
 
     def test_long_walks(self):
-        assert Walk(1, 0, 2000).auc == 1
-        assert Walk(1e-3, 0, 1 << 20).auc == pytest.approx(norm.cdf(1.024 / math.sqrt(2)), abs=1e-4)
-        assert walk(1e-7, 0, 1 << 20) == Walk(1e-7, 0, 1 << 20)
+        assert walk(1, 0, 2000).auc == 1
+        assert walk(1e-3, 0, 1 << 20).auc == pytest.approx(norm.cdf(1.024 / math.sqrt(2)), abs=1e-4)
+        assert walk(1e-7, 0, 1 << 20) is walk(1e-7, 0, 1 << 20)
         assert walk(1e-7, 0, (1 << 20) + 1) == Budget(((1 << 20) + 1) * 1e-7)
 
     def test_normal(self):
@@ -189,7 +185,7 @@ class TestTheGame:
             "discrete-laplace(eps=1, unit=user, max_visits=2)",
             "gaussian(eps=3, delta=0.01, unit=user-day, max_visits=2)",
             "laplace(eps=2) | suppress(k=1)",
-            "laplace(eps=2) | random-round(to=3)",
+            "laplace(eps=2) | round(to=3)",
         ],
     )
     @pytest.mark.parametrize(("others", "target", "other"), GAMES)
@@ -238,23 +234,47 @@ class TestTheGame:
 
     def test_numbers(self):
         found = game("laplace(eps=1, unit=user, max_visits=50)")
-        assert (found.eps, found.delta) == (2, 0)
-        assert found.odds_factor == pytest.approx(math.e**2)
+        assert (found.pure_eps, found.delta) == (2, 1e-6)
+        assert found.odds_factor == pytest.approx(math.exp(0.81743), rel=1e-4)
         assert found.auc == pytest.approx(0.55595, abs=1e-5)
         found = game("laplace(eps=0.5)", 12, 3)
         assert (found.eps, found.delta) == (7.5, 0)
         found = game("laplace(eps=0.5, unit=user-day, max_visits=4)", 3, 2)
-        assert found.eps == 2.5
+        assert found.pure_eps == 2.5
         found = game("gaussian(eps=1, unit=user, max_visits=50)")
         assert 1 < found.eps < 2
         assert found.delta == 1e-6
         assert game("laplace(eps=1000)", 10, 10).odds_factor == math.inf
         assert game("laplace(eps=1)", 0, 0).auc == 0.5
 
+    def test_all_noise_is_told_with_one_delta(self):
+        """6 visits a week for 16 weeks: e^19.2 = 2.2e8, where far less is hardly ever exceeded."""
+        weeks = game("laplace(eps=0.1)", 96, 96)
+        assert weeks.curve.eps_at(1e-9) == pytest.approx(8.48, abs=0.005)
+        assert weeks.odds_factor == pytest.approx(923, abs=1)
+        assert weeks.chance_of_more < 1.2e-5
+        normal = game("gaussian(eps=0.1, delta=1e-9)", 96, 96)
+        assert weeks.delta == normal.delta == 1e-6
+        assert (weeks.pure_eps, normal.pure_eps) == (pytest.approx(19.2), math.inf)
+
+    @pytest.mark.parametrize(("n", "pure"), [(0, True), (1, True), (3, True), (40, False)])
+    def test_what_hardly_any_release_stays_below_is_told_without_delta(self, n, pure):
+        found = game("laplace(eps=1)", n, 0)
+        assert (found.eps == found.pure_eps == n) == (found.delta == 0) == pure
+        assert (found.chance_of_more == 0) == pure
+
+    @pytest.mark.parametrize("delta", [1e-12, 1e-9, 1e-6, 1e-3, 0.2])
+    @pytest.mark.parametrize("given", [(0.1, 0.05, 192), (1, 0, 30), (2, 0.4, 2000)])
+    def test_eps_holds_with_its_delta(self, given, delta):
+        curve, whole = walk(*given), given[0] * given[2]
+        eps = curve.eps_at(delta)
+        assert curve.delta_at(np.array([eps])) <= delta
+        assert curve.delta_at(np.array([eps * (1 - 1e-6)])) > delta or eps == whole
+
     def test_few_visits_spend_less(self):
         text = "laplace(eps=1, unit=user, max_visits=50)"
         less = game(text, visits_of_target=5, visits_of_other=10)
-        assert less.eps == pytest.approx(0.3)
+        assert less.pure_eps == pytest.approx(0.3)
         assert less.auc < game(text, visits_of_target=5).auc < game(text).auc
         assert game(text, visits_of_target=500, visits_of_other=500) == game(text)
 
@@ -306,13 +326,13 @@ class TestLedger:
         assert ledger == GuaranteeLedger(Randomness.EXACT, REPLACEMENT, "user", 2.0, 0.0, **pure)
         assert ledger.states_guarantee
         assert ledger.odds_factor == pytest.approx(7.389, abs=1e-3)
-        ledger = GuaranteeLedger.of(parse("laplace(eps=1) | random-round(to=3)"), seeded=False)
+        ledger = GuaranteeLedger.of(parse("laplace(eps=1) | round(to=3)"), seeded=False)
         assert ledger == GuaranteeLedger(Randomness.EXACT, ADD_OR_REMOVE, "event", 1.0, 0.0, **pure)
 
     def test_gaussian_noise_has_a_chance_of_more(self):
         """It is in the table and in files."""
-        ledger = GuaranteeLedger.of(parse("gaussian(eps=1)"), seeded=False)
-        assert dict(ledger.rows())["chance of more, at most"] == "5.2e-05"
+        ledger = GuaranteeLedger.of(parse("discrete-gaussian(rho=0.1)"), seeded=False)
+        assert dict(ledger.rows())["chance of more, at most"] == "1.8e-05"
         assert GuaranteeLedger.from_json(ledger.to_json()) == ledger
 
     @pytest.mark.parametrize("text", ["laplace(eps=1)", "gaussian(eps=1)", "random-round(to=3)"])
@@ -329,6 +349,8 @@ class TestLedger:
             ("raw", Randomness.NONE),
             ("flowkit", Randomness.NONE),
             ("random-round(to=3)", Randomness.SYSTEM),
+            # Its noise is not drawn exactly: who publishes has discrete-gaussian.
+            ("gaussian(eps=1)", Randomness.SYSTEM),
             ("suppress(k=1) | laplace(eps=1)", Randomness.EXACT),
         ],
     )
@@ -373,11 +395,12 @@ def test_the_numbers_of_the_documentation():
         encoding="utf-8"
     )
     rows = re.findall(
-        r"\| `(.+?)` \| (\d+) and (\d+) \| (.+?) \| (e.+?) \| (.+?) \| (.+?) \|", text
+        r"\| `(.+?)` \| (\d+) and (\d+) \| (.+?) \| (e.+?) \| (.+?) \| (.+?) \| (.+?) \|", text
     )
-    assert len(rows) == 8
-    for spec, target, other, eps, factor, auc, tpr in rows:
+    assert len(rows) == 10
+    for spec, target, other, eps, factor, pure, auc, tpr in rows:
         found = game(spec, int(target), int(other))
         assert f"{found.eps:.4g}" == eps
         assert format_factor(found.eps) == factor
+        assert f"{found.pure_eps:.4g}" == pure.replace("none", "inf")
         assert (f"{found.auc:.3f}", f"{float(found.tpr(0.01)):.3f}") == (auc, tpr)

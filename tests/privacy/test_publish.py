@@ -13,8 +13,8 @@ from whosthere.data.epochs import Epochs
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Group, Traces
 from whosthere.errors import GroupError
-from whosthere.privacy.exact_sampling import Randomness
-from whosthere.privacy.guarantees import GuaranteeLedger
+from whosthere.privacy.exact_noise import Randomness
+from whosthere.privacy.ledger import GuaranteeLedger
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.publish import publish, publish_table
 
@@ -182,7 +182,7 @@ def test_group_and_noise_come_from_the_operating_system(traces, monkeypatch):
     """With every ordinary generator held fast, the group and the noise still change."""
     fixed = np.random.default_rng
     monkeypatch.setattr(np.random, "default_rng", lambda *_: fixed(1))
-    for spec in ("laplace(eps=1)", "gaussian(eps=1)"):
+    for spec in ("laplace(eps=1)", "discrete-gaussian(rho=1)"):
         made = [publish(traces, mechanism=spec, group_size=20) for _ in range(3)]
         assert len({one.only.group.users for one in made}) == 3
         assert len({(one.release.counts - one.truth).tobytes() for one in made}) == 3

@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from whosthere.errors import SpecError
@@ -29,10 +27,6 @@ NOISES = [
     Gaussian(0.5, 1e-9, User(50)),
     Gaussian(8, 1e-3),
 ]
-maps = st.one_of(
-    st.integers(0, 40).map(Suppress),
-    st.integers(1, 40).map(Round),
-)
 
 
 def rounded_down_cdf(noise):
@@ -52,21 +46,6 @@ def test_suppress_and_round_by_hand():
     assert Round(2).apply(values, Span(0, 100)).tolist() == [0, 2, 2, 4, 8, 8, 12, 14]
     assert Round(1).apply(values, Span(0, 13)).tolist() == values.tolist()
     assert values.tolist() == [0, 1, 2, 3, 7, 8, 12, 13]
-
-
-@given(step=maps, m=st.integers(1, 60), data=st.data())
-def test_maps_are_monotone_and_preimages_exact(step, m, data):
-    counts = np.arange(m + 1, dtype=np.int32)
-    image = step.apply(counts, Span(0, m))
-    assert image.dtype == np.int32
-    assert (np.diff(image) >= 0).all()
-    assert image.min() == 0
-    assert image.max() <= m
-    hi = data.draw(st.integers(0, m))
-    lo = data.draw(st.integers(0, m + 1))
-    [(_, first, last)] = step.pull_back(np.array([lo]), np.array([hi]), Span(0, m))
-    found = (first <= counts) & (counts <= last)
-    assert np.array_equal(found, (lo <= image) & (image <= hi))
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=str)
@@ -208,3 +187,10 @@ def test_the_largest_noise_fits(kind):
     draws = noise.draw((1000,), np.random.default_rng(0))
     assert np.abs(draws).max() < 2**30
     assert noise.scale == pytest.approx(1e7)
+
+
+def test_the_largest_bases_fit():
+    step, m = RandomRound(2**30), 2**30
+    counts = np.array([0, 5, 2**29, 2**30], np.int32)
+    published = step.publish(counts, np.array([0.5, 1 - 1e-12, 0.75, 0.5]), Span(0, m))
+    assert published.tolist() == [0, 2**30, 2**30, 2**30]

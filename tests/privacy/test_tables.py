@@ -297,6 +297,27 @@ def test_days(tmp_path):
     assert found.epochs.start == datetime(2021, 6, 1, tzinfo=ZoneInfo("America/Bogota"))
 
 
+@pytest.mark.parametrize(("first", "step"), [("03-30", 1), ("10-26", 1), ("10-21", 7)])
+def test_days_on_which_the_clocks_change(tmp_path, first, step):
+    days = [date.fromisoformat(f"2024-{first}") + timedelta(days=step * i) for i in range(4)]
+    text = HEADER + "".join(f"a,{day},{n}\n" for n, day in enumerate(days))
+    found = read_text(tmp_path, text, timezone="Europe/Rome")
+    assert found.counts.tolist() == [[0, 1, 2, 3]]
+    assert [start.date() for start in found.epochs.local_starts] == days
+    noon = HEADER + "".join(f"a,{day}T12:00,1\n" for day in days)
+    again = read_text(tmp_path, noon, timezone="Europe/Rome")
+    assert (again.epochs, again.counts.sum()) == (found.epochs, 4)
+    (tmp_path / "noon.csv").write_text(noon)
+    [note] = (
+        TableReader(timezone="Europe/Rome")
+        .read(tmp_path / "noon.csv", group_size=9, mechanism=RAW)
+        .notes
+    )
+    assert note.startswith(f"each time is read as its day in Europe/Rome, such as {days[0]} 12:00")
+    with pytest.raises(RecordsError, match="do not fall on steps"):
+        read_text(tmp_path, noon + f"a,{days[0]}T13:00,1\n", timezone="Europe/Rome", epoch="1d")
+
+
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

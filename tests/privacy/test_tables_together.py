@@ -1,5 +1,6 @@
 """Several tables of the same people: the words for them, their noise, and what they guarantee."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from whosthere.errors import InputError
 from whosthere.game.rounds import Population
 from whosthere.game.target import TargetRounds
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.guarantees import guarantee_for_all, guarantee_of_tables
+from whosthere.privacy.guarantees import guarantee_for_all
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.scheme import ORDINARY, Layout, TableScheme
 from whosthere.privacy.table_words import WrittenTable
@@ -164,7 +165,7 @@ class TestUnits:
         if fits:
             make_plan(options, traces)
         else:
-            with pytest.raises(InputError, match="tables"):
+            with pytest.raises(InputError, match=r"whole epochs|several of one person"):
                 make_plan(options, traces)
 
 
@@ -199,15 +200,9 @@ class TestSums:
 
 class TestGuarantees:
     def of(self, traces, *tables):
-        asked = traces.visits_per_user() >= 1
-        made = [(Mechanism.parse(spec), layout(traces)) for spec, layout in tables]
-        return guarantee_of_tables(made, asked)
-
-    def test_of_one_table_are_as_ever(self, traces):
-        spec = "laplace(eps=1, unit=user-day, max_visits=3)"
-        asked = traces.visits_per_user() >= 1
-        alone = guarantee_for_all(Mechanism.parse(spec), traces, asked)
-        assert self.of(traces, (spec, ORDINARY)).worst == alone.worst
+        return guarantee_for_all(
+            [(Mechanism.parse(spec), layout(traces)) for spec, layout in tables]
+        )
 
     def test_add_up(self, traces):
         """Whatever the noise: for a whole person, of each table the same eps."""
@@ -216,8 +211,17 @@ class TestGuarantees:
         assert self.of(traces, (user, ORDINARY)).worst.eps == pytest.approx(0.6)
         assert self.of(traces, (user, ORDINARY), (user, DAYS)).worst.eps == pytest.approx(1.2)
         both = self.of(traces, (user, ORDINARY), (other, DAYS)).worst
-        assert both.eps == pytest.approx(1.6)
-        assert both.curve == Budget(both.eps, 0.0)
+        assert both.eps == both.pure_eps == pytest.approx(1.6)
+        assert both.auc == Budget(both.eps).auc
+
+    def test_of_several_noises_leave_out_what_one_does(self, traces):
+        wide = ["laplace(eps=0.3, unit=user, max_visits=30)", "gaussian(eps=0.3)"]
+        both = self.of(traces, (wide[0], ORDINARY), (wide[1], DAYS)).worst
+        assert both.delta == pytest.approx(1e-6)
+        assert both.pure_eps == math.inf
+        more = self.of(traces, (wide[0], ORDINARY), (wide[0].replace("30", "31"), DAYS)).worst
+        assert more.delta == pytest.approx(1e-6)
+        assert more.eps < more.pure_eps < 1.2
 
     def test_need_a_guarantee_of_every_table(self, traces):
         assert self.of(traces, ("laplace(eps=1, unit=event)", ORDINARY), ("raw", DAYS)) is None

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from whosthere.data.epochs import Epochs
+from whosthere.data.epochs import Epochs, parse_length, to_micros
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces
-from whosthere.errors import SpecError
+from whosthere.errors import InputError, SpecError
 from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.units import UNITS, Event, User, UserDay, UserPeriod, UserWeek
 
@@ -78,6 +79,61 @@ def test_units_are_values():
     assert hash(User(3)) == hash(User(3))
     assert User(3) != UserDay(3)
     assert type(User(np.int64(3)).max_visits) is int
+
+
+DAYS = "user-day, max_visits=10"
+THREE_DAYS = "user-period, days=3, max_visits=10"
+WEEK = "user-week, max_visits=10"
+
+
+@pytest.mark.parametrize(
+    ("unit", "moments"),
+    [
+        (DAYS, ("04-02T00:20", "04-02T12:20")),
+        (THREE_DAYS, ("04-02T00:20", "04-04T23:40")),
+        (WEEK, ("04-06T00:20", "04-12T23:40")),
+    ],
+)
+@pytest.mark.parametrize(
+    ("length", "first", "refused"),
+    [
+        ("1h", "03-30", ()),
+        ("1h", "03-30T05:00", ()),
+        ("1d", "03-30", ()),
+        ("1d", "03-30T05:00", ()),
+        ("5h", "03-30", (DAYS, THREE_DAYS, WEEK)),
+        ("6h", "03-30", (DAYS, THREE_DAYS, WEEK)),
+        ("12h", "03-30", (DAYS, THREE_DAYS, WEEK)),
+        ("3d", "03-30", (DAYS, WEEK)),
+        ("1w", "03-30", (DAYS, THREE_DAYS)),
+    ],
+)
+def test_no_table_tells_more_of_a_unit_than_is_promised(unit, moments, length, first, refused):
+    """The largest log-likelihood ratio of all noisy counts, with and without one unit of somebody.
+
+    The clocks of Rome change on 31 March 2024. The unit has visits to ten regions at each of two
+    moments, and nobody else is counted.
+    """
+    rome = ZoneInfo("Europe/Rome")
+    first, *moments = (
+        datetime.fromisoformat(f"2024-{one}").replace(tzinfo=rome) for one in (first, *moments)
+    )
+    epochs = Epochs.covering(first, datetime(2024, 4, 20, tzinfo=rome), length=parse_length(length),
+                             timezone="Europe/Rome")  # fmt: skip
+    at = np.repeat(epochs.index_of(np.array(list(map(to_micros, moments)))), 10)
+    cells = np.arange(20) * epochs.n + at
+    regions = Regions([f"r{i}" for i in range(20)])
+    traces = Traces(("u",), np.array([0, 20]), cells.astype(np.int32), regions, epochs)
+    mechanism = Mechanism.parse(f"laplace(eps=1, unit={unit})")
+    if unit in refused:
+        with pytest.raises(
+            InputError, match=r"whole epochs of .* begin and end with the local day"
+        ):
+            mechanism.bound(traces, np.random.default_rng(0))
+        return
+    counts = mechanism.bound(traces, np.random.default_rng(0)).counts()
+    with_one, with_none = (mechanism.log_pmf(np.arange(10), np.full(10, n), 9) for n in (1, 0))
+    assert counts.sum() * np.abs(with_one - with_none).max() <= 1 + 1e-9
 
 
 def test_event_needs_no_bound(traces):
@@ -174,31 +230,6 @@ def test_every_visit_is_as_likely_to_stay(unit, share):
     kept = np.bincount(bounded.cells, minlength=N_EPOCHS)
     statistic = ((kept - n * share) ** 2 / (n * share)).sum()
     assert stats.chi2.sf(statistic, N_EPOCHS - 1) > 1e-4
-
-
-def test_a_mechanism_bounds_for_all_its_noise(traces):
-    spec = "laplace(eps=1, unit=user-day, max_visits=8) | gaussian(eps=1, unit=user, max_visits=20)"
-    bounded = Mechanism.parse(spec).bound(traces, np.random.default_rng(3))
-    assert bounded.visits_per_user().max() == 20
-    assert bounded.visits_per_period(traces.epochs.days).max() <= 8
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "kept"),
-    [
-        ("user-week, max_visits=5", "user-day, max_visits=2", True),
-        ("user-week, max_visits=5", "user-period, days=5, max_visits=2", False),
-        ("user-period, days=6, max_visits=5", "user-period, days=3, max_visits=2", True),
-        ("user-day, max_visits=5", "user-week, max_visits=2", False),
-        ("user, max_visits=5", "user-week, max_visits=2", True),
-        ("event", "user-day, max_visits=2", False),
-        ("user-day, max_visits=2", "event", True),
-    ],
-)
-def test_a_guarantee_needs_later_bounds_within_its_own_units(first, second, kept):
-    """Where a later period lies in two units, a visit in one pushes out visits in the other."""
-    spec = f"laplace(eps=1, unit={first}) | laplace(eps=1, unit={second})"
-    assert (Mechanism.parse(spec).guarantee is not None) is kept
 
 
 @pytest.mark.parametrize("noise", ["laplace", "discrete-laplace", "gaussian", "discrete-gaussian"])

@@ -108,7 +108,7 @@ class TestOverview:
     def test_headlines_say_what_is_guaranteed(self, audit):
         said = [card.headline for card in overview(audit).cards]
         assert said[0].endswith("Nothing is guaranteed.")
-        assert said[2].endswith("the odds that a person is in rise at most 2.3-fold.")
+        assert said[2].endswith("the odds that a person is in rise at most 1.5-fold.")
 
     def test_a_picture_for_each_limit_with_intervals_and_lines(self, audit):
         screen = overview(audit)
@@ -147,7 +147,7 @@ class TestOverview:
         table = overview(audit).bounds
         odds = [head.words for head in table.heads].index("odds factor")
         assert [row[odds].text for row in table.rows][:2] == ["no guarantee"] * 2
-        assert table.rows[2][odds].text.endswith("2.3")
+        assert table.rows[2][odds].text.endswith("1.5")
 
     def test_the_table_says_what_is_done_and_what_is_left_before_the_risk(self, full_audit):
         table = overview(full_audit).table

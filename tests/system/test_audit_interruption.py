@@ -15,9 +15,10 @@ import polars as pl
 import pytest
 
 from whosthere.auditing import work
+from whosthere.auditing.interruption import InterruptedAudit
 from whosthere.auditing.options import AuditOptions, merged
 from whosthere.auditing.plan_file import read_plan_file
-from whosthere.auditing.run import InterruptedAudit, prepare_audit
+from whosthere.auditing.run import prepare_audit
 from whosthere.auditing.work import DaskCluster, LocalProcesses, ThisProcess
 from whosthere.data.cities import simulate
 from whosthere.errors import FileError
@@ -313,29 +314,6 @@ def test_a_cluster_that_loses_a_worker(city, cluster, tmp_path):
     assert killed
     assert not result.failed_tasks
     assert results(tmp_path / "run") == expected
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_failures_on_a_cluster_are_told(city, cluster, tmp_path):
-    traces, plan, _ = city
-    moved = tmp_path / "traces.parquet"
-    moved.write_bytes(traces.read_bytes())
-    failures = []
-
-    def replace_traces(_what, done, _total):
-        if not done:
-            moved.write_bytes(b"something else")
-
-    result = run(
-        moved,
-        tmp_path / "run",
-        workers=DaskCluster(cluster.scheduler_address),
-        on_progress=replace_traces,
-        on_failure=lambda task, why: failures.append((task, why)),
-    )
-    assert result.failed_tasks == len(plan.tasks)
-    assert all("has changed since the audit began" in why for _, why in failures)
 
 
 def test_a_failing_task_does_not_stop_the_others(city, tmp_path, whosthere, monkeypatch):

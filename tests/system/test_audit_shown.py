@@ -11,6 +11,7 @@ from rich.console import Console
 
 import whosthere as wt
 from whosthere.cli import console
+from whosthere.data.files import add_checksum
 
 QUICK = ("-m", "20", "-M", "raw", "-a", "likelihood-ratio", "--releases", "4", "--no-what-if")
 
@@ -127,6 +128,7 @@ def test_no_column_is_lost_in_a_narrow_terminal(traces, tmp_path, whosthere, mon
     for name in ("findings.json", "verdicts.json"):
         text = (run / name).read_text()
         (run / name).write_text(text.replace('"likelihood-ratio"', f'"{attack}"'))
+        add_checksum(run / "checksums.txt", run / name, name)
     narrow = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
     monkeypatch.setattr(console, "out", narrow)
     whosthere("inspect", run)
@@ -163,7 +165,7 @@ def test_an_unfinished_audit_says_how_far_it_is(traces, tmp_path, whosthere):
     (run / "manifest.json").write_text("{}")
     code, _, said = whosthere("inspect", run)
     assert code == 2
-    assert "is damaged" in in_one_line(said)
+    assert "manifest.json: is not as it was written" in in_one_line(said)
 
 
 def test_an_audit_is_extended(traces, tmp_path, whosthere):

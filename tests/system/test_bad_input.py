@@ -128,7 +128,6 @@ WRONG = [
     (INGEST.format("records.csv --from 2021-06-02 --to 2021-06-01"), "ends", "Swap its start"),
     (INGEST.format("records.csv --from 2022-01-01"), "no record", "Check its start and end"),
     (INGEST.format("records.csv --min-visits 99"), "fewer than 99", "Loosen the filters"),
-    (INGEST.format("records.csv --grid 2x2 --box-quantile 2"), "share of 2", "such as 0.99"),
     # traces and mechanisms
     ("release none.parquet -M raw -o out.parquet", "none.parquet", "Check the path"),
     ("release hollow -M raw -o out.parquet", "hollow", "`whosthere ingest`"),

@@ -2,7 +2,9 @@
 
 import json
 import stat
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import whosthere as wt
@@ -61,6 +63,64 @@ def test_what_cannot_be_checked_is_said_in_one_message(whosthere, table, options
     assert code == 2
     assert said in err
     assert "Traceback" not in err
+
+
+def written(counts, header="region,{}", rows=()):
+    """Write counts, shape (regions, days from 1 May 2024), as a wide table with more rows."""
+    days = [f"2024-05-{day:02}" for day in range(1, counts.shape[1] + 1)]
+    body = [f"r{i},{','.join(map(str, row))}" for i, row in enumerate(counts.tolist())]
+    Path("t.csv").write_text("\n".join([header.format(",".join(days)), *body, *rows]) + "\n")
+
+
+@pytest.mark.parametrize("corrections", [0, 5])
+def test_cumulative_counts_are_refused_and_their_differences_read(
+    whosthere, table, rng, corrections
+):
+    new = rng.poisson(9, (20, 15))
+    new[:corrections, 7] = -30
+    written(1_000 + new.cumsum(axis=1))
+    for command in (("check",), ("import", "-m", 9_000, "-o", "r.parquet")):
+        code, _, err = whosthere(*command, "t.csv", "-M", "raw", "--tz", "UTC")
+        assert code == 2
+        assert "its counts hardly ever fall" in err
+        assert f"and {corrections} fall" in err
+        assert "each count less the one before" in err
+    written(np.abs(new))
+    code, _, err = whosthere("check", "t.csv", "-M", "raw", "--tz", "UTC", "--visits", 2)
+    assert code == 0, err
+
+
+def test_a_morning_in_which_all_counts_rise_is_not_cumulative(whosthere, table):
+    hours = ",".join(f"2024-05-01 {hour:02}:00Z" for hour in range(4, 10))
+    body = [f"r{i},{','.join(str(5 + i + h * h) for h in range(6))}" for i in range(30)]
+    Path("t.csv").write_text("\n".join([f"region,{hours}", *body]))
+    code, _, err = whosthere("check", "t.csv", "-M", "raw", "--visits", 2)
+    assert code == 0, err
+
+
+def test_what_makes_an_estimate_wrong_is_said_first(whosthere, table, rng):
+    """Totals beside withheld counts, and a day that is not in the table."""
+    counts = rng.poisson(9, (20, 15))
+    shown = np.where(counts < 5, "<5", counts.astype(str))
+    totals = f"Total,{','.join(map(str, counts.sum(axis=0)))}"
+    written(shown, rows=[totals])
+    whole = Path("t.csv").read_text()
+    given = ("t.csv", "--tz", "UTC", "--visits", 2)
+    withheld = ("-M", "suppress(k=4, shown=mark)")
+    code, out, err = whosthere("check", *given, *withheld, "-o", "c.html")
+    assert code == 0, err
+    assert out.startswith("Warning: the table has totals, which are left out. They can give away")
+    assert "They can give away" in Path("c.html").read_text()
+    said = whosthere("check", *given, *withheld, "--json")[1]
+    assert "totals" in json.loads(said)["warnings"][0]
+    # Totals of true counts tell nothing more, and neither does a table without them.
+    written(counts, rows=[totals])
+    assert "Warning" not in whosthere("check", *given, "-M", "raw")[1]
+    Path("t.csv").write_text(whole.replace(totals, ""))
+    assert "Warning" not in whosthere("check", *given, *withheld)[1]
+    Path("t.csv").write_text(whole.replace(totals, "").replace("2024-05-07", "2024-06-07"))
+    out = whosthere("check", *given, *withheld)[1]
+    assert out.startswith("Warning: 23 of 38 epochs have no row in the table.")
 
 
 @pytest.fixture(scope="module")

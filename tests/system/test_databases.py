@@ -10,6 +10,7 @@ import sys
 import zipfile
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -97,7 +98,9 @@ def test_rows_can_be_made_distinct_by_the_database(ingested, database):
     [
         ("SELECT * FROM nothing", "calls.duckdb", "nothing"),
         ("SELEC 1", "calls.duckdb", "syntax error"),
-        ("DROP TABLE calls", "calls.duckdb", "refused"),
+        ("DROP TABLE calls", "calls.duckdb", "not a single SELECT"),
+        ("SELECT * FROM calls; SELECT 1", "calls.duckdb", "not a single SELECT"),
+        ("-- nothing", "calls.duckdb", "not a single SELECT"),
         ("SELECT 1 AS one", "calls.duckdb", "no column for the user"),
         ("SELECT 1", "none.duckdb", "none.duckdb: does not exist"),
         ("SELECT 1", "records.parquet", "records.parquet"),
@@ -121,6 +124,33 @@ def test_a_query_leaves_the_database_alone(whosthere, ingested, database):
     )
     assert code == 2
     assert "extension" in err
+
+
+@pytest.mark.parametrize(
+    "broken_out",
+    [
+        "SELECT 1); COPY (SELECT 42) TO 'out.csv'; SELECT * FROM (SELECT 1",
+        "COPY (SELECT 42) TO 'out.csv'; SELECT 1",
+        "SELECT * FROM query('COPY (SELECT 42) TO out')",
+        "SELECT 1; SET GLOBAL TimeZone = 'Asia/Tokyo'",
+    ],
+)
+def test_a_query_only_selects(refused, folder, broken_out):
+    """Whatever it says, nothing is written: the fixture compares the folder."""
+    assert "--sql" in refused("ingest", "--sql", broken_out, "-o", "out.parquet")
+
+
+@pytest.mark.parametrize(
+    "by_chance",
+    [
+        "SELECT * FROM calls USING SAMPLE reservoir(1000 ROWS)",
+        "SELECT msisdn, cell_id, start_time + to_hours((9 * random())::INT) AS time FROM calls",
+        "SELECT * FROM calls ORDER BY random() LIMIT 1000",
+    ],
+)
+def test_a_query_that_is_not_repeatable_is_refused(refused, database, by_chance):
+    message = refused("ingest", "--sql", by_chance, "--database", database, "-o", "out.parquet")
+    assert "the query: gave other records when it was read again" in message
 
 
 def test_without_the_extra_it_is_named(whosthere, monkeypatch, folder):
@@ -315,6 +345,58 @@ def test_workbooks_are_read(ingested, whosthere, folder, workbook, ending):
     code, _, err = whosthere("ingest", f"bad.{ending}", "-o", "new.parquet")
     assert code == 2
     assert "is no workbook" in err
+
+
+_FAR = {
+    "xlsx": ("</sheetData>", '<row r="1048576"><c r="XFD1048576"{}</c></row></sheetData>'),
+    "ods": (
+        "</table:table>",
+        '<table:table-row table:number-rows-repeated="1048000"/><table:table-row>'
+        '<table:table-cell table:number-columns-repeated="16383"/><table:table-cell{}'
+        "</table:table-cell></table:table-row></table:table>",
+    ),
+}
+
+
+@pytest.mark.parametrize("ending", ["xlsx", "ods"])
+def test_a_workbook_with_a_stray_cell_is_refused_before_it_is_read(
+    ingested, refused, folder, workbook, ending
+):
+    """Its table would take 512 GiB; a cell that is only formatted is no cell of the table."""
+    pytest.importorskip("fastexcel", reason="the extra sheets is not installed")
+    rows = [("user", "time", "region"), ("u", "2024-04-05T10:00Z", "a")]
+    for content in ("><v>1</v>" if ending == "xlsx" else "><text:p>x</text:p>", ">"):
+        if ending == "xlsx":
+            workbook(folder / "whole.xlsx", {"S": rows})
+        else:
+            _ods(folder / "whole.ods", rows)
+        end, far = _FAR[ending]
+        with (
+            zipfile.ZipFile(f"whole.{ending}") as whole,
+            zipfile.ZipFile(f"r.{ending}", "w", zipfile.ZIP_DEFLATED) as strayed,
+        ):
+            for name in whole.namelist():
+                text = whole.read(name).decode()
+                strayed.writestr(name, text.replace(end, far.format(content)))
+        if content == ">":
+            assert ingested(f"r.{ending}")[0].users == ("u",)
+        else:
+            message = refused("ingest", f"r.{ending}", "-o", "out.parquet")
+            assert f"r.{ending}: its cells reach to row 1,048," in message
+            assert "and column 16,384. Delete the cells" in message
+
+
+def test_a_panic_of_a_library_is_one_message(refused, folder, workbook, monkeypatch):
+    class PanicException(BaseException):
+        pass
+
+    def panics(_content):
+        raise PanicException("called `Result::unwrap()` on an `Err` value")
+
+    workbook(folder / "r.xlsx", {"S": [("user", "time", "region")]})
+    broken = SimpleNamespace(read_excel=panics, FastExcelError=ValueError)
+    monkeypatch.setitem(sys.modules, "fastexcel", broken)
+    assert "r.xlsx: cannot be read (damaged)" in refused("ingest", "r.xlsx", "-o", "out.parquet")
 
 
 def test_dates_and_times_of_day_are_cells_of_their_own(ingested, folder, workbook):

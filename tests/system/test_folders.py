@@ -237,6 +237,53 @@ def test_rows_that_are_dropped_are_no_problems(folder, records, whosthere):
     assert "- without a user" in out
 
 
+def test_problems_of_columns_zones_rows_and_tables_are_listed_in_one_round(
+    folder, records, whosthere, refused
+):
+    records(
+        a_csv="who,time,place\nu,2024-05-01T10:00,a\n",
+        b_csv="user,time,region\n,2024-05-01T10:00Z,z\nu,2024-05-01T10:00Z,z\n",
+    )
+    (folder / "regions.csv").write_text("name,lon\na,9\n")
+    (folder / "friends.csv").write_text("x\n")
+    tables = ("--regions", "regions.csv", "--friends", "friends.csv")
+    code, out, _ = whosthere(*CHECK, *tables)
+    assert code == 2
+    found = (
+        "records/a.csv: has no column for the user",
+        "records/a.csv: has no column for the region",
+        "records/a.csv: the times have no time zone",
+        "records/b.csv, line 2: column 'user': is empty",
+        "regions.csv: has no region column",
+        "friends.csv: has no two columns of ids",
+    )
+    assert [f"Problem: {one}" in out for one in found] == [True] * len(found)
+    assert out.count("Problem:") == len(found)
+    (folder / "regions.csv").write_text("region\na\n")
+    _, out, _ = whosthere(*CHECK, *tables[:2])
+    assert "records/b.csv, line 3: region 'z' is not in the regions table" in out
+    # A table that cannot be used is no file to leave out.
+    records(a_csv=day(1))
+    assert "friends.csv" in refused(*INGEST, "--skip-bad-files", *tables[2:])
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (("--antennas", "regions.csv"), ["user", "lon"]),
+        (("--both-ends",), ["user", "origin", "destination", "arrival"]),
+        (("--flows", "trips", "--grid", "2x2"), ["user", "lon", "end_lon"]),
+    ],
+)
+def test_all_columns_that_lack_are_listed_at_once(folder, records, whosthere, options, found):
+    records(a_csv="who,time,place\nu,2024-05-01T10:00Z,a\n")
+    (folder / "regions.csv").write_text("name,lon\na,9\n")
+    _, out, _ = whosthere(*CHECK, *options)
+    lacking = [f"Problem: records/a.csv: has no column for the {one} (" in out for one in found]
+    assert lacking == [True] * len(found)
+    assert out.count("Problem: records") == len(found)
+
+
 def test_a_sound_folder_has_no_problems(records, whosthere, files):
     records(a_csv=day(1))
     before = files()
@@ -253,7 +300,8 @@ def test_a_folder_may_hold_nothing_sound(records, whosthere, options):
     code, out, err = whosthere(*options)
     assert code == 2
     if options == CHECK:
-        assert out.count("Problem:") == 2
+        assert out.count("Problem: records/a.csv: is empty") == 1
+        assert out.count("Problem: records/b.csv: has no column for the") == 3
         assert err == ""
     else:
         assert "no file can be read. List what is wrong with them (--check)" in err

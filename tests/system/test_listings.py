@@ -6,8 +6,8 @@ import pytest
 import typer
 
 from whosthere.adversary.attacks import ATTACKS, Attack
-from whosthere.adversary.classifiers import CLASSIFIERS
 from whosthere.adversary.knowledge import KNOWLEDGE, Knowledge
+from whosthere.adversary.models import CLASSIFIERS
 from whosthere.cli import options
 from whosthere.cli.main import app
 from whosthere.cli.options import with_options

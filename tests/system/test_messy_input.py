@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import struct
+import subprocess
 import sys
 import zipfile
 
@@ -537,7 +538,28 @@ def test_a_table_of_regions_with_two_columns_of_ids_is_refused(refused, records,
     (folder / "regions.csv").write_text("region,Region\na,North\n")
     message = refused(*INGEST, "--regions", "regions.csv")
     assert "regions.csv: has several columns that may hold the region: region, Region" in message
-    assert "Rename all but one of them." in message
+    assert "Say which column holds their ids (--place-column)" in message
+
+
+def test_the_ids_of_a_table_of_places_are_found_named_and_chosen(
+    ingested, refused, records, folder
+):
+    """A table of stations, as an operator publishes it: its location is a kind of place."""
+    header = "id,name,obcn,location,latitude,longitude"
+    (folder / "s.csv").write_text(f"{header}\n2,North,GDL-001,STREET,45.1,9.1\n")
+    records(table("u1,2024-04-05T10:00Z,2", header="user,time,station_id"))
+    traces, out = ingested(*INGEST, "--regions", "s.csv")
+    assert traces.regions.ids == ("2",)
+    assert "region from 'station_id', ids of places from 'id'" in out
+    records(table("u1,2024-04-05T10:00Z,9.1,45.1", header="user,time,lon,lat"))
+    by_name = ("--antennas", "s.csv", "--place-column", "name", "--force")
+    traces, out = ingested(*INGEST, *by_name)
+    assert traces.regions.ids == ("North",)
+    assert "ids of places from 'name'" in out
+    message = refused(*INGEST, "--antennas", "s.csv", "--place-column", "nam", "--force")
+    assert "s.csv: has no column 'nam'. Did you mean 'name'?" in message
+    message = refused(*INGEST, "--grid", "2x2", "--place-column", "name", "--force")
+    assert "--place-column does nothing without a table" in message
 
 
 # Folders
@@ -652,3 +674,18 @@ def test_columns_of_lists_are_refused(refused, folder):
     pl.DataFrame({**nested, "lat": [45]}).write_parquet("r.parquet")
     message = refused("ingest", "r.parquet", "-o", "out.parquet", "--friends", "friends.parquet")
     assert "friends.parquet: column 'user' holds List" in message
+
+
+def test_a_zone_that_has_no_name_is_refused_without_a_panic(folder):
+    """In a process of its own, for a panic writes to the stream of errors by itself."""
+    parquet = pytest.importorskip("pyarrow.parquet", reason="the extra sql is not installed")
+    pyarrow = pytest.importorskip("pyarrow")
+    moments = pyarrow.array([1_712_311_200_000_000], pyarrow.timestamp("us", tz="+05:30"))
+    table = pyarrow.table({"user": ["u"], "time": moments, "region": ["a"]})
+    parquet.write_table(table, "r.parquet")
+    command = [sys.executable, "-m", "whosthere", "ingest", "r.parquet", "-o", "out.parquet"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: r.parquet: column 'time' holds")
+    assert "+05:30" in done.stderr
+    assert done.stderr.count("\n") == 1

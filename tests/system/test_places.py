@@ -1,4 +1,4 @@
-"""Wrong places are said: far antennas, stray points, areas that cross themselves, projections."""
+"""Wrong places are said: far antennas and points, areas that cross themselves, projections."""
 
 import json
 
@@ -64,10 +64,7 @@ def antennas(path, points, lon="lon", lat="lat"):
     ).write_csv(path)
 
 
-def test_distances_to_antennas_are_said(ingested, refused, whosthere, points, folder):
-    antennas("antennas.csv", points)
-    _, said = ingested("points.csv", "--antennas", "antennas.csv")
-    assert "Note: half of the records lie within " in said
+def test_antennas_far_from_most_records_are_refused(ingested, refused, whosthere, points, folder):
     antennas("swapped.csv", points, lon="lat", lat="lon")
     message = refused("ingest", "points.csv", "--antennas", "swapped.csv", "-o", "new.parquet")
     assert "240 of 240 records lie more than 100 km from every antenna" in message
@@ -76,54 +73,32 @@ def test_distances_to_antennas_are_said(ingested, refused, whosthere, points, fo
     code, said, _ = whosthere("ingest", "points.csv", "--antennas", "swapped.csv", "--check")
     assert code == 2
     assert "240 of 240 records lie more than 100 km from every antenna" in said
-    _, said = ingested("points.csv", "--antennas", "swapped.csv", "--reach-km", "9000")
-    assert "away from their antenna: 240 of 240 records" in said
+    ingested("points.csv", "--antennas", "swapped.csv", "--reach-km", "9000")
 
 
-def test_a_single_far_record_is_said(ingested, points):
-    antennas("antennas.csv", points)
-    far = points.with_columns(lat=pl.when(pl.int_range(N) == 7).then(35.0).otherwise("lat"))
-    far.write_csv("far.csv")
-    _, said = ingested("far.csv", "--antennas", "antennas.csv")
-    assert "all within 1," in said
-    assert "more than 100 km away from their antenna: 1 of 240 records" in said
+@pytest.mark.parametrize("grid", [("--grid-km", "5"), ("--grid", "7x5")])
+def test_a_grid_reaches_over_the_antimeridian(ingested, points, grid):
+    """It is the same one as anywhere else on the same latitudes."""
+    for name, west in (("here", 9.0), ("there", 179.84)):
+        lon = west + pl.col("lon") - points["lon"].min()
+        moved = points.with_columns(lon=pl.when(lon > 180).then(lon - 360).otherwise(lon))
+        moved.write_csv(f"{name}.csv")
+    assert moved["lon"].min() < 0 < moved["lon"].max()
+    here, _ = ingested("here.csv", *grid)
+    there, _ = ingested("there.csv", *grid)
+    assert there.regions.ids == here.regions.ids
+    assert there.cells.tolist() == here.cells.tolist()
+    assert np.abs(there.regions.lon).min() > 179
 
 
-@pytest.mark.parametrize("grid", [("--grid-km", "10"), ("--grid", "5x5")])
-def test_stray_points_are_said(ingested, points, grid):
-    _, said = ingested("points.csv", *grid)
-    assert "far away from all others" not in said
-    strays = points.with_columns(
-        pl.when(pl.int_range(N) == 7).then(0.0).otherwise(pl.col("lon", "lat")).name.keep()
-    )
-    strays.write_csv("strays.csv")
-    _, said = ingested("strays.csv", *grid)
-    assert "far away from all others: 1 of 240 records" in said
-    assert "instead of 31 x 33 km" in said
+def test_a_grid_that_a_stray_point_makes_too_large_is_refused(ingested, refused, points):
+    at_zero = pl.int_range(N) == 7
+    strayed = pl.when(at_zero).then(0.0).otherwise(pl.col("lon", "lat")).name.keep()
+    points.with_columns(strayed).write_csv("stray.csv")
+    message = refused("ingest", "stray.csv", "--grid-km", "0.5", "-o", "new.parquet")
+    assert "larger squares, or leave out positions far away from all others" in message
+    _, said = ingested("stray.csv", "--grid-km", "10")
     assert "missing position: 1 record." in said
-    assert "(--box-quantile), such as by 0.99" in said
-    _, said = ingested("strays.csv", *grid, "--box-quantile", "0.99")
-    assert "far away from all others" not in said
-
-
-def test_strays_on_both_sides(ingested, points):
-    """A tenth of the records, as many as may still be called strays."""
-    few = points.head(20).with_columns(
-        lon=pl.when(pl.int_range(20) == 3).then(-60.0).when(pl.int_range(20) == 4).then(80.0)
-        .otherwise("lon")
-    )  # fmt: skip
-    few.write_csv("few.csv")
-    _, said = ingested("few.csv", "--grid", "5x5")
-    assert "far away from all others: 2 of 20 records" in said
-
-
-def test_stray_antennas_are_said(ingested, points):
-    antennas("antennas.csv", points.vstack(points.head(1).with_columns(lon=0.0, lat=0.0)))
-    pl.DataFrame({"user": ["u", "v"], "time": ["2024-05-01T00:00Z"] * 2, "region": ["a0", "a1"]}
-                 ).write_csv("calls.csv")  # fmt: skip
-    _, said = ingested("calls.csv", "--antennas", "antennas.csv", "--grid-km", "50")
-    assert "far away from all others: 1 of 25 antennas" in said
-    assert "quantile" not in said
 
 
 def test_an_area_that_crosses_itself_is_repaired_and_named(ingested, points, folder):

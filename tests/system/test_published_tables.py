@@ -110,6 +110,14 @@ def test_hours_of_a_day(imported, refused, workbook, folder, hours):
     assert "(--date)" in refused(*command("dated.xlsx", "--date", "2024-05-01"))
 
 
+def test_a_table_without_any_time_is_of_the_day_that_is_given(imported, folder):
+    (folder / "t.csv").write_text("zone,people\nA,4\nB,6\n")
+    release, _ = imported("t.csv", "--date", "2024-05-01")
+    check(release, {"A": (4,), "B": (6,)}, timedelta(days=1))
+    release, _ = imported("t.csv", "--date", "2024-05-01", "--epoch", "7d")
+    assert release.epochs.length == timedelta(days=7)
+
+
 def test_spans_say_how_long_a_count_lasts(imported, refused, folder):
     """Only two of the hours are there: they are an hour long, not two."""
     (folder / "t.csv").write_text("zone,0h-1h,2h-3h\nA,4,6\n")
@@ -169,7 +177,7 @@ def test_what_is_not_there_is_said_to_be_read_as_0(imported, refused, folder):
     release, out = imported("hours.csv", "--date", "2024-05-01")
     assert release.counts.tolist() == [[5, 0, 0, 7], [4, 2, 0, 3]]
     assert "Note: 1 empty cell read as 0. If they stand for withheld counts, say so" in out
-    assert "Note: 1 of 4 epochs are not in the table: read as 0." in out
+    assert out.startswith("Warning: 1 of 4 epochs have no row in the table. They are read as 0")
     marking = "suppress(k=1, shown=mark, zeros=mark)"
     options = ("--date", "2024-05-01", "--withheld", "")
     said = refused(*command("hours.csv", *options, mechanism=marking))
@@ -201,9 +209,11 @@ def test_three_digits_after_a_mark_are_in_doubt(imported, refused, folder, mark)
     assert release.counts.tolist() == [[3000, 6]]
 
 
-def test_days_of_23_hours_are_no_epochs(refused, folder):
+def test_a_day_of_23_hours_is_a_day(imported, folder):
     (folder / "t.csv").write_text("zone,2024-03-31,2024-04-01\nA,4,6\n")
-    assert "its times are 23:00:00 apart" in refused(*command("t.csv"))
+    release, _ = imported("t.csv")
+    assert release.counts.tolist() == [[4, 6]]
+    assert str(release.epochs) == "2 epochs of 1d from 2024-03-31 00:00 Europe/Rome"
 
 
 def test_columns_of_the_same_hour_are_refused(refused, workbook, folder):

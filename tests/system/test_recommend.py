@@ -220,7 +220,7 @@ def test_a_trial_that_fails_is_reported(recommend, monkeypatch):
     monkeypatch.setattr(work, "score_task", fail)
     code, _, err = recommend()
     assert code == 1
-    assert err.splitlines()[-1] == "error: ZeroDivisionError: a test"
+    assert err.splitlines()[-1].endswith(" failed: ZeroDivisionError: a test.")
 
 
 def test_more_releases_of_one_attack(recommend):

@@ -83,7 +83,10 @@ def test_a_plan_file_and_python_say_the_same(path, tmp_path):
         (("--table", "hours"), "does not say which cells a table has (--table)"),
         (("--table", "finest"), "no mechanism is given"),
         (("--table", "finest: raw", "-M", "raw"), "(--mechanism)"),
-        (("--table", "epochs=5h: laplace(eps=1, unit=user-day, max_visits=1)"), "(--table)"),
+        (
+            ("--table", "epochs=5h: laplace(eps=1, unit=user-day, max_visits=1)"),
+            "whole epochs of 5h",
+        ),
         (("--table", "regions=no.csv: raw"), "no.csv"),
         (("--table", "epochs=9d: raw"), "2d at most"),
     ],

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,8 +17,7 @@ from scipy.special import gammaln, softmax
 
 from whosthere import kernels
 from whosthere.arrays import Bools, Floats, Ints32, Ints64, own
-from whosthere.privacy.probability import log_probability, log_withheld, own_draws, placed
-from whosthere.privacy.step import NO_DRAW, Span
+from whosthere.privacy.step import NO_DRAW, WITHHELD, Span
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,6 +35,8 @@ _LEAST_RATE, _MOST_RATE = 1e-4, 256.0
 _FAR_ABOVE, _FURTHEST_RATE = 3.0, 2048.0
 _POINTS_PER_E_FOLD = 16
 _LARGEST_RATIO = 40.0
+# Slopes are limited to so many deviations and half a person, from ratios below e^8.
+_MOST_DEVIATIONS, _MOST_RATIO = 6.0, 8.0
 # Published values are put together where the noise is so wide that neighbours hardly differ, or
 # where counts are scaled up so far that most numbers are never published.
 _BINS_PER_SCALE = 64
@@ -95,6 +96,18 @@ class CountTables:
     def of_ratios(self) -> tuple[Floats, Scales]:
         """What kernels look log ratios of symbols up by."""
         return np.ascontiguousarray(self.log_ratio.T), self.scales
+
+    @cached_property
+    def of_slopes(self) -> tuple[Floats, Floats, Scales]:
+        """What kernels look slopes of log chances by the logarithm of a rate up by.
+
+        Shape (n_bins, n_rates), with the information on that logarithm, shape (n_rates,). One
+        symbol alone pulls by no more than some deviations.
+        """
+        information = self.information * self.rates**2
+        most = _MOST_DEVIATIONS * (np.sqrt(information) + 0.5)
+        slopes = self.rates * np.expm1(np.minimum(self.log_ratio.T, _MOST_RATIO))
+        return np.clip(slopes, -most, most), information, self.scales
 
     def of_draws(self) -> list[tuple[float, tuple[Floats, Scales]]]:
         """Return the same for each draw that the target may have, and the log of its chance."""
@@ -167,12 +180,13 @@ def count_tables(mechanism: Mechanism, m: int, added: int = 1) -> CountTables:
     n_rates = math.ceil(math.log(most_rate / _LEAST_RATE) * _POINTS_PER_E_FOLD) + 1
     rates = _LEAST_RATE * np.exp(np.arange(n_rates) / _POINTS_PER_E_FOLD)
     n = np.arange(min(m, math.ceil(rates[-1] + 12 * math.sqrt(rates[-1]) + 19) + added) + 1)
-    alphabet, counts = mechanism.alphabet(m), n.astype(np.int32)[:, None]
+    law, counts = mechanism.law(m), n.astype(np.int32)[:, None]
+    alphabet = law.alphabet
     edges = _bin_edges(mechanism, int(n[-1]), m)
-    chances = np.exp(log_probability(mechanism.steps, counts, edges[:-1], edges[1:] - 1, m))
+    chances = np.exp(law.log_between(counts, edges[:-1], edges[1:] - 1))
     middles, widths = (edges[:-1] + edges[1:] - 1) / 2, np.diff(edges)
     if alphabet.withholds:
-        chances = np.hstack([np.exp(log_withheld(mechanism.steps, counts, m)), chances])
+        chances = np.hstack([np.exp(law.log_withheld(counts)), chances])
         middles, widths = np.append(stand_in(mechanism), middles), np.append(1, widths)
     middles = middles / mechanism.slope
     means = chances @ middles
@@ -183,13 +197,13 @@ def count_tables(mechanism: Mechanism, m: int, added: int = 1) -> CountTables:
     shown = chances > 0
     rules_out = np.asarray(~shown[added:].any(axis=0) & shown[:added].any(axis=0))
     draws = []
-    for draw in own_draws(mechanism.steps, m) if added == 1 else ():
+    for log_chance, published in law.own_draws() if added == 1 else ():
         # Only where nobody else is does the target's own draw decide.
-        given = np.exp(draw.log_probability(edges[:-1], edges[1:] - 1))
+        given = 1.0 * ((edges[:-1] <= published) & (published < edges[1:]))
         if alphabet.withholds:
-            given = np.append(np.exp(draw.log_withheld()), given)
+            given = np.append(1.0 * (published == WITHHELD), given)
         by_draw = np.maximum(within + others[:, :1] * (given - chances[1]), 0.0)
-        draws.append((draw.log_chance, own(_log_ratio(by_draw, without).T, np.float64)))
+        draws.append((log_chance, own(_log_ratio(by_draw, without).T, np.float64)))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # One person more is a step of a Poisson law: the derivative of the chances by the rate is
         # what that person adds to them.
@@ -224,7 +238,7 @@ def _log_ratio(within: Floats, without: Floats) -> Floats:
 def moved_down(mechanism: Mechanism, m: int) -> float:
     """Return how far a map takes any count down that is worth a rate of its own, in people."""
     moved, slope = 0.0, 1.0
-    for step, within in placed(mechanism.steps, m)[0]:
+    for step, within in mechanism.law(m).placed:
         if not step.is_random:
             counts = np.arange(min(within.highest, int(_FURTHEST_RATE)) + 1, dtype=np.int32)
             shown = np.maximum(step.publish(counts, NO_DRAW, within), 0)
@@ -235,8 +249,8 @@ def moved_down(mechanism: Mechanism, m: int) -> float:
 
 def _bin_edges(mechanism: Mechanism, most: int, m: int) -> Ints64:
     """Edges of bins of published counts: single ones where noise is narrow, always the lowest."""
-    steps, (lowest, _) = placed(mechanism.steps, m)
-    landing = reduce(lambda counts, at: at[0].lands(counts, at[1]), steps, Span(0, most))
+    law = mechanism.law(m)
+    lowest, landing = law.alphabet.lowest, law.landing(Span(0, most))
     widest = max([mechanism.slope, *(step.scale for step in mechanism.steps)])
     width = max(1, int(widest / _BINS_PER_SCALE))
     end = landing.highest + 1

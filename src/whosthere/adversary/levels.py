@@ -25,6 +25,8 @@ from whosthere import kernels
 from whosthere.data.flows import Pairs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from whosthere.adversary.count_tables import CountTables
@@ -111,16 +113,7 @@ class Levels:
         Symbols (negative where a line has no cell) and rates have the shape (n_lines, n_cells).
         `relative` levels have the mean 1.
         """
-        n_lines, n_cells = symbols.shape
-        used = some(n_lines, max(_CELLS_TO_FIT // n_cells, _FEWEST_LINES), _LINES_TO_FIT)
-        if relative:
-            at = symbols[used], log_rates[used], tables
-            spread = _WIDER * likeliest_spread(*at, _SPREADS_OF_PAIRS)
-            expected = np.full(n_lines, spread**2 / 2)
-        else:
-            fitted = fitted_levels(log_rates)
-            centre, spread = likeliest_law(symbols[used], log_rates[used], tables)
-            expected = centre + spread**2 - fitted
+        expected, spread = expected_levels(symbols, log_rates, tables, relative=relative)
         return posterior(symbols, log_rates, expected, spread, tables)
 
     def means_without_each(self, symbols: Ints32, log_rates: Floats, tables: CountTables) -> Floats:
@@ -130,6 +123,23 @@ class Levels:
         """
         given = symbols, log_rates, self.nodes, self.log_weight
         return kernels.means_without_each(*given, *tables.of_chances)
+
+
+def expected_levels(
+    symbols: Ints32, log_rates: Floats, tables: CountTables, *, relative: bool
+) -> tuple[Floats, float]:
+    """Return what levels of lines that somebody visited are without their counts, and the spread.
+
+    Parameters are as those of `Levels.of`; expectations have the shape (n_lines,).
+    """
+    n_lines, n_cells = symbols.shape
+    used = some(n_lines, max(_CELLS_TO_FIT // n_cells, _FEWEST_LINES), _LINES_TO_FIT)
+    if relative:
+        at = symbols[used], log_rates[used], tables
+        spread = _WIDER * likeliest_spread(*at, _SPREADS_OF_PAIRS)
+        return np.full(n_lines, spread**2 / 2), spread
+    centre, spread = likeliest_law(symbols[used], log_rates[used], tables)
+    return centre + spread**2 - fitted_levels(log_rates), spread
 
 
 def posterior(
@@ -142,6 +152,26 @@ def posterior(
     looks = np.array([_FAR, _NEAR]), _NARROWEST, N_NODES
     given = symbols, log_rates, expected, spread, *looks, tables.information
     return Levels(*kernels.find_levels(*given, *tables.of_chances))
+
+
+def levels_given(
+    log_chances: Callable[[Floats], Floats], known: Floats, expected: Floats, spread: float
+) -> Levels:
+    """Return the law of levels given log chances of what was published, by line and node.
+
+    `known` is about how much that tells of the logarithm of each level, which is normal otherwise.
+    """
+    deviation = 1 / np.sqrt(known + spread**-2)
+    middle = expected * (deviation / spread) ** 2
+    for width in (_FAR, _NEAR):
+        nodes = middle[:, None] + deviation[:, None] * np.linspace(-width, width, N_NODES)
+        log_weight = log_chances(nodes) - ((nodes - expected[:, None]) / spread) ** 2 / 2
+        log_weight -= np.logaddexp.reduce(log_weight, axis=1)[:, None]
+        weight = np.exp(log_weight)
+        middle = (weight * nodes).sum(axis=1)
+        seen = np.sqrt((weight * (nodes - middle[:, None]) ** 2).sum(axis=1))
+        deviation = np.maximum(seen, _NARROWEST * deviation)
+    return Levels(nodes, log_weight)
 
 
 def likeliest_spread(

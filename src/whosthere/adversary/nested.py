@@ -1,400 +1,323 @@
 """Tables that nest: the counts of one are sums of the counts of another, or of a part of them.
 
 A hidden count below a shown total is not free: the total says what the hidden counts add up to. So
-tables that nest are judged together. Others in the smallest cells are independent and Poisson. What
-was published of them, of their sums and of the sums of those is a tree, whose chance is found from
-the leaves up: the law of a sum is the convolution of the laws of its parts, and what was published
-of the sum weighs it. With the target's visits moved by what the target adds, this is exact for
-every mechanism that treats cells independently, for any number of visits below the same total.
+tables that nest are judged together, for everybody at once. Others in the smaller cells are
+independent and Poisson; the law of a total is that of their sum, weighed by the chance of what was
+published of it. Given the rates, this is exact for every mechanism that treats cells independently.
 
-Distinct people are no sums: somebody in three hours is one person of the day. There the sum is
-thinned first: each of the others' visits counts with the same chance, the people to be expected
-over the visits. That is a model, and the target's own part in it is exact.
+The rates are those that fit both tables. A line of the coarser one has a level. As people stay for
+a while, visits come in bunches: their sums may vary by more than those of independent ones, as far
+as the release shows it.
+
+Distinct people are no sums: somebody in three hours is one person of the day. There each of the
+others' visits counts with the same chance, the people to be expected over the visits. That is a
+model, and the target's own part in it is exact.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from whosthere import kernels
 from whosthere.adversary.count_tables import moved_down
-from whosthere.data.cells import cell_at, region_and_epoch
-from whosthere.inference.scores import RULED_OUT
-from whosthere.privacy.probability import own_draws
+from whosthere.adversary.evidence import Evidence
+from whosthere.adversary.levels import expected_levels, fitted_levels, levels_given
+from whosthere.data.flows import Pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from whosthere.adversary.attacks.base import View
-    from whosthere.adversary.scorer import Asked, Scorer, Table
-    from whosthere.arrays import Floats, Ints64
+    from whosthere.adversary.counting import Rows
+    from whosthere.adversary.levels import Levels, Lines
+    from whosthere.adversary.nesting import Nesting
+    from whosthere.adversary.scorer import Table
+    from whosthere.arrays import Bools, Complexes, Floats, Ints32, Ints64
     from whosthere.privacy.release import Release
 
-    Counted: TypeAlias = Mapping[int, float]
-
-# A chance that is not known to be 0 is not taken for a smaller part of another than this.
-_LEAST_LOG_RATIO = -40.0
+# A chance that is not known to be 0 is not taken for a smaller part of another than this. What is a
+# smaller part of the chances of all sums is rounding.
+_LEAST_RATIO, _ROUNDING = 1e-17, 1e-13
 # Visits of others to several parts may always be those of one person, however rare that seems.
 _MOST_KEPT = 0.99
 # Counts are looked at up to so many deviations above what is expected, and so many more.
 _FAR, _FEW = 10.0, 20
+# Rates are fitted in so many rounds, by steps that are so much longer than those of EM, as if each
+# row and column had so many visits more.
+_ROUNDS, _STEP, _FEW_VISITS = 5, 1.5, 0.05
+# By how many times its mean the variance of a total may exceed that of independent visits.
+_BUNCHED = (0.0, 0.5, 1.0, 2.0, 4.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Nesting:
-    """How the cells of a table make up those of a coarser one.
+class VisitsBelow:
+    """Visits of people to the cells of a table, by the total that each is a part of.
 
-    `region` is the coarser region of each region, shape (n_regions,), and `joined` how many epochs
-    become one; `n_epochs` are those of the two tables. Their counts may not add up if somebody in
-    several of the cells is one person of the coarser one.
+    They are the same in every release, so they are grouped once. Equal groups are judged once.
     """
 
-    region: Ints64
-    joined: int
-    n_epochs: tuple[int, int]
-    adds_up: bool
+    indptr: Ints64
+    """Where the groups of each person begin, and the number of all."""
+    groups: Ints32
+    """Numbers of distinct groups, by person, in the order of lines."""
+    distinct: kernels.Visits
+    line: Ints64
+    """The line of each distinct group."""
 
     @classmethod
-    def of(cls, fine: View, coarse: View) -> Nesting | None:
-        """Return how one table nests in another; None where it does not."""
-        same = fine.layout == coarse.layout
-        adds_up = same or (_adds_up(fine) and coarse.layout.counts == "visits")
-        distinct = coarse.layout.counts == "people" and coarse.facts.most_added == 1
-        of, into = fine.facts.epochs, coarse.facts.epochs
-        joined, rest = divmod(into.length, of.length)
-        covered = of.start == into.start and not rest and -(-of.n // joined) == into.n
-        if not (same or covered) or not (adds_up or distinct):
-            return None
-        n_finest = len(fine.layout.regions or coarse.layout.regions or fine.facts.regions.ids)
-        finest = np.arange(n_finest)
-        own, others = (
-            finest if one.layout.regions is None else np.array(one.layout.regions)
-            for one in (fine, coarse)
-        )
-        region = np.empty(len(fine.facts.regions), np.int64)
-        region[own] = others
-        if not (region[own] == others).all():
-            return None
-        return cls(region, joined, (of.n, into.n), adds_up)
-
-    def parent(self, cells: Ints64) -> Ints64:
-        """Return the coarser cell that each cell lies in."""
-        region, epoch = region_and_epoch(cells, self.n_epochs[0])
-        return np.asarray(cell_at(self.region[region], epoch // self.joined, self.n_epochs[1]))
-
-    def parts(self, cell: int) -> Ints64:
-        """Return the cells that make up a coarser one."""
-        region, epoch = divmod(cell, self.n_epochs[1])
-        epochs = np.arange(epoch * self.joined, min((epoch + 1) * self.joined, self.n_epochs[0]))
-        regions = np.flatnonzero(self.region == region)
-        return np.asarray(cell_at(regions[:, None], epochs, self.n_epochs[0]).reshape(-1))
+    def of(cls, rows: Rows, nesting: Nesting, lines: Lines) -> Self:
+        """Group visits; lines are those of the coarser table."""
+        cells, total_of_part = nesting.parts
+        heaviest = int(rows.added.max(initial=1))
+        keys = np.argsort(cells)[rows.cells] * heaviest + (rows.added - 1)
+        order = np.lexsort((keys, rows.person))
+        known, place = np.unique(keys[order], return_inverse=True)
+        part, more = known // heaviest, known % heaviest + 1
+        owner, total = rows.person[order], total_of_part[part[place]]
+        is_new = (np.diff(owner, prepend=-1) != 0) | (np.diff(total, prepend=-1) != 0)
+        firsts = np.flatnonzero(is_new)
+        starts, owner, total = np.append(firsts, place.size), owner[firsts], total[firsts]
+        which, some = _numbered(starts, place)
+        added = np.add.reduceat(more[place], firsts) if nesting.adds_up else np.ones_like(total)
+        by_total = np.lexsort((added[some], total[some]))
+        some, number = some[by_total], np.argsort(by_total)
+        ends, places = kernels.take_rows(starts, place.astype(np.int32), some)
+        distinct = kernels.Visits(ends, places, total[some], added[some], part, more)
+        line = (lines.places() // lines.cells.shape[1])[total]
+        groups = number[which][np.lexsort((line, owner))]
+        indptr = np.searchsorted(owner, np.arange(rows.indptr.size))
+        return cls(indptr, groups.astype(np.int32), distinct, line[some])
 
 
-def _adds_up(view: View) -> bool:
-    layout = view.layout
-    return layout.counts == "visits" or (layout.regions is None and layout.epochs == 1)
+def _numbered(starts: Ints64, places: Ints64) -> tuple[Ints64, Ints64]:
+    """Return numbers of groups of places, the same for equal ones, and one group of each number."""
+    size, found = np.diff(starts), np.zeros(starts.size - 1, np.int64)
+    for i in range(size.max()):
+        longer = np.flatnonzero(size > i)
+        keys = found[longer] * (places.max() + 1) + places[starts[longer] + i]
+        found[longer] = np.unique(keys, return_inverse=True)[1]
+    keys = found * (size.max() + 1) + size
+    _, some, numbers = np.unique(keys, return_index=True, return_inverse=True)
+    return numbers, some
 
 
-def _can_be_joined(view: View) -> bool:
-    """Tell whether counts are those of the visits that are known, and cells draw independently."""
-    steps, most = view.facts.mechanism.steps, view.facts.most_count
-    bounded, by_people = view.facts.mechanism.bounds_visits, own_draws(steps, most)
-    return bool(view.knowledge.cells.size) and not bounded and not by_people
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """A release of a table and of a coarser one whose counts are made of its counts."""
+
+    fine: Table
+    coarse: Table
+    nesting: Nesting
+
+    def score(self, visits: VisitsBelow) -> Floats:
+        """Score people by both tables together, minus infinity where one is ruled out."""
+        groups = visits.distinct
+        laws = self._fitted(int(_by_group(groups, groups.more).max()))
+        bunched, levels = self._levels(laws)
+        weights, _ = laws.weights(levels.nodes[self._line_of_total], bunched)
+        without = laws.chances(weights)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = laws.chances_with(groups, weights) / without[groups.total]
+            logs = np.log(np.maximum(ratios, _LEAST_RATIO))
+        logs[without.max(axis=1)[groups.total] < _ROUNDING] = 0.0
+        logs[laws.are_impossible(groups)] = -np.inf
+        evidence = Evidence.of(logs, visits.line, levels.log_weight)
+        return evidence.score(visits.indptr, visits.groups)
+
+    def _fitted(self, spare: int) -> Laws:
+        """Return the laws of totals at rates that are fitted to both tables.
+
+        A person may be `spare` of a total.
+        """
+        log_rates, published = self.fine.rates.at_cells, Published.of(self, spare)
+        # A row of pairs of places has few trips, and a level of its own.
+        sides = (0,) if isinstance(self.fine.release.regions, Pairs) else (0, 1)
+        for _ in range(_ROUNDS):
+            counts = published.laws(log_rates).counts
+            for side in sides:
+                wanted = counts.sum(axis=side, keepdims=True) + _FEW_VISITS
+                now = np.exp(log_rates).sum(axis=side, keepdims=True) + _FEW_VISITS
+                log_rates = log_rates + _STEP * np.log(wanted / now)
+        return published.laws(log_rates)
+
+    def _levels(self, laws: Laws) -> tuple[float, Levels]:
+        """Return how bunched visits are, and the levels of lines, given all that was published."""
+        fine, coarse, lines = self.fine, self.coarse, self.coarse.lines
+        by_line = lines.take(coarse.release.symbols, -1), lines.take(coarse.rates.base)
+        expected, spread = expected_levels(*by_line, coarse.tables, relative=lines.are_relative)
+        if not lines.are_relative:
+            expected += fitted_levels(by_line[1]) - fitted_levels(lines.take(laws.log_counted))
+        symbols, log_rates = fine.release.symbols.reshape(-1, 1), fine.rates.base.reshape(-1, 1)
+        of_cells = fine.tables.information_on_levels(symbols, log_rates)
+        line_of_cell = self._line_of_total[self.nesting.parent]
+        known = coarse.tables.information_on_levels(*by_line)
+        known += np.bincount(line_of_cell, of_cells, known.size)
+        found = partial(self._log_chances, laws)
+        levels = levels_given(partial(found, 0.0), known, expected, spread)
+        if not self.nesting.adds_up:
+            return 0.0, levels
+        prior = -(((levels.nodes - expected[:, None]) / spread) ** 2) / 2
+        logs = (found(one, levels.nodes) + prior for one in _BUNCHED)
+        likely = [float(np.logaddexp.reduce(one, axis=1).sum()) for one in logs]
+        bunched = _BUNCHED[int(np.argmax(likely))]
+        return bunched, levels_given(partial(found, bunched), known, expected, spread)
+
+    def _log_chances(self, laws: Laws, bunched: float, nodes: Floats) -> Floats:
+        """Return log chances of all that was published, by line and level."""
+        weights, logs = laws.weights(nodes[self._line_of_total], bunched)
+        chances = laws.chances(weights)
+        logs += np.log(np.maximum(chances, _ROUNDING))
+        logs[chances.max(axis=1) < _ROUNDING] = 0.0
+        found = np.zeros(nodes.shape)
+        np.add.at(found, self._line_of_total, logs)
+        return found
+
+    @cached_property
+    def _line_of_total(self) -> Ints64:
+        return np.asarray(self.coarse.lines.places() // self.coarse.lines.cells.shape[1])
 
 
-def chains(views: Sequence[View]) -> tuple[Chain, ...]:
-    """Put tables into chains, each of which nests in the next.
+@dataclass(frozen=True, eq=False)
+class Published:
+    """What was published of totals and of their parts, and what it may stand for."""
 
-    All tables are in one chain, some of them alone. The finest table of a chain comes first, and
-    tables that add up come before those that do not.
-    """
-    found: list[Chain] = []
-    order = sorted(
-        range(len(views)), key=lambda i: (not _adds_up(views[i]), -views[i].facts.n_cells)
-    )
-    for place in order:
-        for i, chain in enumerate(found):
-            last, this = views[chain.places[-1]], views[place]
-            nesting = Nesting.of(last, this)
-            if nesting is not None and _can_be_joined(last) and _can_be_joined(this):
-                found[i] = Chain((*chain.places, place), (*chain.nestings, nesting))
-                break
+    parts: kernels.Parts
+    totals: kernels.Totals
+    most: Floats
+    """The largest sum that each total may be, shape (n_totals,)."""
+    part_of_cell: Ints64
+    """The part that each cell of the finer table is, shape (n_regions, n_epochs)."""
+    total_of_part: Ints64
+    spare: int
+
+    @classmethod
+    def of(cls, trees: Trees, spare: int) -> Self:
+        """Look up what the two tables show; a person may be `spare` of a total."""
+        fine, coarse, nesting = trees.fine, trees.coarse, trees.nesting
+        cells, total_of_part = nesting.parts
+        log_rates = fine.rates.at_cells
+        visits = np.bincount(nesting.parent, np.exp(log_rates.reshape(-1)))
+        starts = np.searchsorted(total_of_part, np.arange(visits.size + 1))
+        symbol, chances, support = _shown(fine.release, float(np.exp(log_rates.max())))
+        parts = kernels.Parts(starts, np.empty(0), symbol[cells], chances, support)
+        symbol, chances, support = _shown(coarse.release, float(visits.max()))
+        kept, most = np.ones(visits.size), np.full(visits.size, np.inf)
+        if nesting.adds_up:
+            most = np.where(chances[:, -1] > 0, np.inf, support[:, 1])[symbol]
         else:
-            found.append(Chain((place,), ()))
-    return tuple(found)
+            ratio = np.exp(coarse.rates.at_cells.reshape(-1)) / visits
+            # Nobody counts in the parts more often than these are, times what one adds to one.
+            least = 1 / (np.diff(starts) * fine.release.facts.most_added)
+            kept = np.maximum(np.minimum(ratio, _MOST_KEPT), least)
+        part_of_cell = np.argsort(cells).reshape(log_rates.shape)
+        totals = kernels.Totals(symbol, chances, kept)
+        return cls(parts, totals, most, part_of_cell, total_of_part, spare)
 
-
-@dataclass(frozen=True, eq=False)
-class Null:
-    """One person in a table."""
-
-    table: Table
-    asked: Asked
-
-    @property
-    def release(self) -> Release:
-        """The release."""
-        return self.table.release
-
-    @property
-    def cells(self) -> Ints64:
-        """Where the person was."""
-        return self.asked.cells
-
-    @property
-    def added(self) -> Ints64:
-        """What the person adds there."""
-        return self.asked.added
-
-    @property
-    def log_rates(self) -> Floats:
-        """Logarithms of the rates of others there."""
-        return np.asarray(self.table.rates.at_cells.reshape(-1)[self.cells])
-
-    def log_levels_without(self) -> Floats:
-        """Return the mean logarithm of the level at each cell, whose count is not looked at."""
-        return np.asarray(self.table.log_levels_without_each().reshape(-1)[self.cells])
-
-    def by_cell_at(self, log_rates: Floats) -> Floats:
-        """Return what each cell adds to the score if rates are known, given as logarithms."""
-        found, symbols = np.empty(log_rates.size), self.release.symbols.reshape(-1)[self.cells]
-        for n in np.unique(self.added).tolist():
-            own = self.added == n
-            found[own] = self.table.tables_of(n).log_ratio_of(symbols[own], log_rates[own])
-        return found
-
-
-@dataclass(frozen=True, eq=False)
-class ChainScorer:
-    """The likelihood ratio of one person in tables of which some nest."""
-
-    scorer: Scorer
-    chains: tuple[Chain, ...]
-
-    def __call__(self, releases: Sequence[Release]) -> Floats:
-        """Score a publication, shape (1,)."""
-        nulls = [Null(*self.scorer.looked_up(i, one)) for i, one in enumerate(releases)]
-        scores = [chain.score([nulls[i] for i in chain.places]) for chain in self.chains]
-        return np.asarray(np.maximum([sum(scores)], RULED_OUT))
-
-
-@dataclass(frozen=True, eq=False)
-class Chain:
-    """Tables by their places in a publication, finest first, and how each nests in the next."""
-
-    places: tuple[int, ...]
-    nestings: tuple[Nesting, ...]
-
-    def score(self, nulls: Sequence[Null]) -> float:
-        """Score the tables together; minus infinity where the target cannot be in.
-
-        By the chain rule: the score of the table that says most, as if it were alone, and what all
-        others add given that one. Tables that add up have the same rates, so that is the one that
-        says most about these. The rates of others say something else, and it is the one that says
-        most about the target.
-        """
-        alone = [float(null.table.score(null.asked)[0]) for null in nulls]
-        if len(nulls) == 1 or not all(map(math.isfinite, alone)):
-            return min(alone)
-        known = [_information(null) for null in nulls]
-        coarse = 1 + int(np.argmax(known[1:]))
-        first = 0 if known[0] > known[coarse] else coarse
-        if not all(nesting.adds_up for nesting in self.nestings):
-            first = int(np.argmax([_information_on_target(null) for null in nulls]))
-        share = known[coarse] / (known[0] + known[coarse])
-        return alone[first] + self._added_by_others(nulls, first, coarse, share)
-
-    def _added_by_others(
-        self, nulls: Sequence[Null], first: int, coarse: int, share: float
-    ) -> float:
-        """Return what all tables add to the score, given the `first`.
-
-        Rates are those of the finest table, moved towards those of the `coarse` one by a share.
-        """
-        finest = nulls[0]
-        own = self._levels_of(finest.cells.astype(np.int64))
-        tops = np.unique(own[-1]).tolist()
-        leaves = self._levels_of(np.concatenate([self._leaves(top) for top in tops]))
-        log_rates = finest.table.rates.at_cells.reshape(-1)[leaves[0]]
-        place = {cell: i for i, cell in enumerate(leaves[0].tolist())}
-        visited = np.array([place[cell] for cell in own[0].tolist()])
-        log_rates[visited] = finest.log_rates + finest.log_levels_without()
-        sums, which = np.unique(leaves[coarse], return_inverse=True)
-        wanted = nulls[coarse].table.rates.at_cells.reshape(-1)[sums]
-        theirs = np.isin(nulls[coarse].cells, sums)
-        at = np.searchsorted(sums, nulls[coarse].cells[theirs])
-        wanted[at] = (nulls[coarse].log_rates + nulls[coarse].log_levels_without())[theirs]
-        log_kept = self._log_kept(nulls, leaves)
-        expected = np.bincount(which, np.exp(log_rates + log_kept[coarse]))
-        log_rates += share * (wanted - np.log(expected))[which]
-        # The same rates for the first table, which has said its part already.
-        cells, of_leaf = np.unique(leaves[first], return_inverse=True)
-        log_sums = np.log(np.bincount(of_leaf, np.exp(log_rates + log_kept[first])))
-        mine = np.isin(nulls[first].cells, cells)
-        at = np.minimum(np.searchsorted(cells, nulls[first].cells), cells.size - 1)
-        said = np.where(mine, nulls[first].by_cell_at(log_sums[at]), 0.0)
-        top_of_cell = dict(zip(leaves[first].tolist(), leaves[-1].tolist(), strict=True))
-        added = [_by_cell(null.cells, null.added) for null in nulls]
-        by_cell = _by_cell(leaves[0], log_rates)
-        kept = tuple(
-            _by_cell(cells, np.exp(upper - lower))
-            for cells, upper, lower in zip(leaves[1:], log_kept[1:], log_kept[:-1], strict=True)
+    def laws(self, log_rates: Floats) -> Laws:
+        """Return the laws of totals at rates by cell of the finer table."""
+        by_part = np.empty(log_rates.size)
+        by_part[self.part_of_cell] = log_rates
+        parts = self.parts._replace(log_rates=by_part)
+        counts, scales, radius, least, size = kernels.expected_counts(
+            parts, self.totals, self.spare
         )
-        tree = Tree(tuple(null.release for null in nulls), self.nestings, kept)
-        total = 0.0
-        for top in tops:
-            together = tree.log_ratio(top, by_cell, added)
-            if together is not None:
-                before = [top_of_cell.get(cell) == top for cell in nulls[first].cells.tolist()]
-                total += together - float(said[before].sum())
-        return total
-
-    def _log_kept(self, nulls: Sequence[Null], leaves: Sequence[Ints64]) -> list[Floats]:
-        """Return the log chance of a visit in each smallest cell to count in each of the tables.
-
-        The counts to be expected in a cell over those in its parts. Nobody counts in these more
-        often than there are parts, times what a person adds to one.
-        """
-        found = [np.zeros(leaves[0].size)]
-        for level, nesting in enumerate(self.nestings, 1):
-            chance = np.ones(leaves[0].size)
-            if not nesting.adds_up:
-                of, into = (
-                    null.table.rates.at_cells.reshape(-1) for null in nulls[level - 1 : level + 1]
-                )
-                parts, one_leaf = np.unique(leaves[level - 1], return_index=True)
-                cells, which = np.unique(leaves[level], return_inverse=True)
-                visits = np.bincount(which[one_leaf], np.exp(of[parts]))
-                ratio = np.exp(into[cells]) / visits
-                most = np.bincount(which[one_leaf]) * nulls[level - 1].release.facts.most_added
-                chance = np.maximum(np.minimum(ratio, _MOST_KEPT), 1 / most)[which]
-            found.append(found[-1] + np.log(chance))
-        return found
-
-    def _leaves(self, top: int) -> Ints64:
-        """Return the smallest cells that make up a cell of the last table."""
-        cells = np.array([top])
-        for nesting in reversed(self.nestings):
-            cells = np.concatenate([nesting.parts(cell) for cell in cells.tolist()])
-        return cells
-
-    def _levels_of(self, cells: Ints64) -> list[Ints64]:
-        """Return the cell of each table that smallest cells lie in."""
-        found = [cells]
-        for nesting in self.nestings:
-            found.append(nesting.parent(found[-1]))
-        return found
-
-
-def _by_cell(cells: NDArray[np.integer], values: NDArray[Any]) -> dict[int, Any]:
-    return dict(zip(cells.tolist(), values.tolist(), strict=True))
-
-
-def _information(null: Null) -> float:
-    """Return what a table says about a factor of all its rates."""
-    at = null.release.symbols, null.table.rates.base
-    return float(null.table.tables.information_on_levels(*at).sum())
-
-
-def _information_on_target(null: Null) -> float:
-    """Return what a table says about the rates where the target is."""
-    log_rates = null.log_rates[:, None]
-    everywhere = np.zeros(log_rates.shape, np.int32)
-    on_logs = null.table.tables.information_on_levels(everywhere, log_rates)
-    return float((on_logs * np.exp(-2 * null.log_rates)).sum())
-
-
-class _Law(NamedTuple):
-    """Chances of counts from `least` on with what was published of them, as for `law_of_sum`."""
-
-    least: int
-    chances: Floats
-    log_scale: float
-    is_whole: bool
+        sums, points = (np.append(0, np.cumsum(one)) for one in (size, size // 2 + 1))
+        circles = kernels.Circles(radius, least, sums, points)
+        return Laws(self, parts, circles, scales, counts[self.part_of_cell])
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
-    """Releases of a chain of tables, finest first, and how each nests in the next.
+class Laws:
+    """Laws of totals at some rates of their parts, together with what was published of these."""
 
-    `kept` has, for each nesting and by cell of the coarser table, the chance of a count of its
-    parts to be one of its own; by default all are.
-    """
+    published: Published
+    parts: kernels.Parts
+    circles: kernels.Circles
+    scales: Floats
+    counts: Floats
+    """The counts of others to be expected in cells, given all that was published."""
 
-    releases: tuple[Release, ...]
-    nestings: tuple[Nesting, ...]
-    kept: tuple[Counted, ...] = ()
+    @cached_property
+    def _log_rates(self) -> Floats:
+        """Logarithms of the rates of totals."""
+        rates = np.exp(self.parts.log_rates)
+        return np.asarray(np.log(np.add.reduceat(rates, self.parts.starts[:-1])))
 
-    def log_ratio(self, top: int, log_rates: Counted, added: Sequence[Counted]) -> float | None:
-        """Return how much likelier all is that was published in a cell of the last table.
+    @property
+    def log_counted(self) -> Floats:
+        """The same of the visits that count."""
+        return self._log_rates + np.log(self.published.totals.kept)
 
-        Logarithms of rates are given by smallest cell, and what the target adds by cell of each
-        table. Minus infinity where the target cannot be in; None where all of it is too unlikely to
-        tell.
+    @cached_property
+    def _shown(self) -> Floats:
+        """Chances of what was published of totals by the sum of the others, shape (n_sums,)."""
+        return kernels.chances_by_sum(self.published.totals, self.circles, 0)
+
+    @cached_property
+    def _together(self) -> kernels.Laws:
+        part = np.arange(self.parts.symbol.size)
+        laws, starts = self._on_circles(part, np.zeros_like(part))
+        products = kernels.laws_together(self.circles, self.parts.starts, laws, starts)
+        return kernels.Laws(1 / laws, starts, *products)
+
+    def _on_circles(self, part: Ints64, more: Ints64) -> tuple[Complexes, Ints64]:
+        points = np.diff(self.circles.points)[self.published.total_of_part[part]]
+        starts = np.append(0, np.cumsum(points))
+        at = part, more, starts
+        return kernels.laws_on_circles(self.parts, self.scales, self.circles, *at), starts
+
+    def weights(self, levels: Floats, bunched: float) -> tuple[Floats, Floats]:
+        """Return how much likelier sums are at levels of totals, (n_totals, n_levels), in bunches.
+
+        Weights have the shape (n_sums, n_levels), and are over numbers whose logarithms are the
+        second, shape of the levels.
         """
-        nowhere: Sequence[Counted] = [{}] * len(added)
-        laws = [self._law(len(self.nestings), top, log_rates, own) for own in (nowhere, added)]
-        without, within = (float(one.chances.sum()) for one in laws)
-        if not without > 0:
-            return None
-        if not within > 0:
-            return -math.inf if laws[1].is_whole else _LEAST_LOG_RATIO
-        ratio = math.log(within / without) + laws[1].log_scale - laws[0].log_scale
-        return max(ratio, _LEAST_LOG_RATIO)
+        return kernels.weights_of_sums(self.circles, self._log_rates, self._shown, levels, bunched)
 
-    def _law(self, level: int, cell: int, log_rates: Counted, added: Sequence[Counted]) -> _Law:
-        """Return the law of the others in a cell of a table, with what was published within it."""
-        parts = self.nestings[level - 1].parts(cell)
-        if level == 1:
-            law = self._law_of_leaves(parts, log_rates, added[0])
-        else:
-            law = reduce(
-                _together, (self._law(level - 1, one, log_rates, added) for one in parts.tolist())
-            )
-        chance = self.kept[level - 1].get(cell, 1.0) if self.kept else 1.0
-        least, chances, whole = kernels.thinned(law.least, law.chances, chance)
-        law = _Law(least, chances, law.log_scale, law.is_whole and whole)
-        release, shift = self.releases[level], int(added[level].get(cell, 0))
-        most = release.facts.most_count
-        there = np.minimum(law.least + np.arange(law.chances.size) + shift, most)
-        value = release.values.reshape(-1)[cell]
-        log_chance = release.mechanism.log_pmf(value, there.astype(np.int32), most)
-        top = float(log_chance.max(initial=-np.inf))
-        if math.isinf(top):
-            return law._replace(chances=np.empty(0))
-        chances = law.chances * np.exp(log_chance - top)
-        return law._replace(chances=chances, log_scale=law.log_scale + top)
+    def chances(self, weights: Floats) -> Floats:
+        """Return chances of all that was published of totals, shape (n_totals, n_levels)."""
+        by_sum = (self._together.of_sums * self._shown)[:, None] * weights
+        return np.asarray(np.add.reduceat(by_sum, self.circles.sums[:-1]))
 
-    def _law_of_leaves(self, cells: Ints64, log_rates: Counted, added: Counted) -> _Law:
-        """Return the law of the sum of the others in smallest cells, with what was published."""
-        release, own = self.releases[0], cells.tolist()
-        logs = np.array([log_rates[cell] for cell in own])
-        shifts = np.array([added.get(cell, 0) for cell in own], np.int64)
-        values, which = np.unique(release.values.reshape(-1)[cells], return_inverse=True)
-        rate, facts = math.exp(logs.max()), release.facts
-        shown = int(values.max() / facts.mechanism.slope)
-        expected = max(shown + moved_down(facts.mechanism, facts.most_count), rate)
-        most = min(facts.most_count, math.ceil(expected + _FAR * math.sqrt(rate)) + _FEW)
-        there = np.arange(most + 1, dtype=np.int32)
-        log_chances = facts.mechanism.log_pmf(values[:, None], there, facts.most_count)
-        law = _Law(*kernels.law_of_sum(logs, log_chances, which, shifts))
-        reaches_all = most == facts.most_count or bool(np.isneginf(log_chances[:, -1]).all())
-        return law._replace(is_whole=law.is_whole and reaches_all)
+    def chances_with(self, visits: kernels.Visits, weights: Floats) -> Floats:
+        """Return the same with groups of visits, shape (n_groups, n_levels)."""
+        kinds, kind = np.unique(visits.added, return_inverse=True)
+        at = self.published.totals, self.circles
+        shown = np.stack([kernels.chances_by_sum(*at, added) for added in kinds.tolist()])
+        of_places = self._on_circles(visits.part, visits.more)
+        numbered = visits._replace(added=kind)
+        laws = self.circles, self._together, *of_places, shown, weights
+        return kernels.chances_of_visits(numbered, *laws)
+
+    def are_impossible(self, visits: kernels.Visits) -> Bools:
+        """Tell which groups make a total too large, even if all other counts are the least."""
+        least = self.parts.support[self.parts.symbol, 0]
+        lifted = np.maximum(visits.more - least[visits.part], 0)
+        room = self.published.most - np.add.reduceat(least, self.parts.starts[:-1])
+        return np.asarray(_by_group(visits, lifted) > room[visits.total])
 
 
-def _together(one: _Law, other: _Law) -> _Law:
-    """Return the law of the sum of two independent counts."""
-    if not one.chances.size or not other.chances.size:
-        return one._replace(chances=np.empty(0), is_whole=one.is_whole and other.is_whole)
-    summed = np.convolve(one.chances, other.chances)
-    top = float(summed.max())
-    scale = one.log_scale + other.log_scale + math.log(top)
-    whole = one.is_whole and other.is_whole
-    return _Law(one.least + other.least, summed / top, scale, whole)
+def _by_group(visits: kernels.Visits, values: Ints64) -> Ints64:
+    """Add up numbers of places over those of each group."""
+    return np.asarray(np.add.reduceat(values[visits.places], visits.starts[:-1]))
+
+
+def _shown(release: Release, most_expected: float) -> tuple[Ints64, Floats, Ints64]:
+    """Return numbers of what cells show, and its chances by count and first and last count.
+
+    Chances have the shape (n_shown, n_counts), first and last counts (n_shown, 2).
+    """
+    mechanism, most_count = release.mechanism, release.facts.most_count
+    values, shown = np.unique(release.values, return_inverse=True)
+    largest = float(values.max()) / mechanism.slope + moved_down(mechanism, most_count)
+    expected = max(largest, most_expected)
+    most = min(most_count, math.ceil(expected + _FAR * math.sqrt(expected)) + _FEW)
+    counts = np.arange(most + 1, dtype=np.int32)
+    chances = mechanism.pmf(values[:, None], counts, most_count)
+    # What cannot be published says nothing.
+    chances[~chances.any(axis=1)] = 1.0
+    there = chances > 0
+    last = most - there[:, ::-1].argmax(axis=1)
+    return shown.reshape(-1), chances, np.stack([there.argmax(axis=1), last], axis=1)

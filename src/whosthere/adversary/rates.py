@@ -2,7 +2,7 @@
 
 Rates are logarithms by cell. A model of them is a list of parts. Each is given the release and the
 rates so far, and returns better ones: factors of regions and epochs (or of the two ends of trips),
-components that stand out of the noise, factors of the hours of the week.
+components that stand out of the noise, factors of the hours of the week, what is counted around.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from whosthere.adversary.components import Completion, completion, find_componen
 from whosthere.adversary.count_tables import CountTables, count_tables, filled
 from whosthere.adversary.levels import likeliest_spread, posterior, some
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals
+from whosthere.adversary.near import near
 from whosthere.adversary.places import Expected, components_of_places, fit_places
 from whosthere.data.flows import Pairs
 
@@ -150,8 +151,11 @@ def hours_of_week(seen: Seen, so_far: Rates) -> Rates:
     Each region was counted several times at the same hour then. What these counts have in common is
     a factor of their rates. Before they are seen its logarithm is normal, its mean is 1, and its
     spread is the one that makes all counts most likely. The counts of an hour then narrow it down.
-    A cell's own count is not looked at: it would hide whoever makes it a habit to be there.
+    A cell's own count is not looked at: it would hide whoever makes it a habit to be there. Trips
+    have none: most counts of two places are those of few people, and their level is not known yet.
     """
+    if isinstance(seen.release.regions, Pairs):
+        return so_far
     for kind in _kinds_of_hours(seen.release.epochs):
         so_far = Rates(so_far.base, so_far.at_cells + _alike(seen, so_far.at_cells, kind))
     return so_far
@@ -159,7 +163,7 @@ def hours_of_week(seen: Seen, so_far: Rates) -> Rates:
 
 def _kinds_of_hours(epochs: Epochs) -> list[Ints64]:
     """Return the kind of each epoch: its hour of a working day or a day off, and of the week."""
-    if epochs.n * epochs.length < _FEWEST_WEEKS * _WEEK or epochs.length >= _WEEK:
+    if epochs.n_whole(_WEEK) < _FEWEST_WEEKS or epochs.length >= _WEEK:
         return []
     starts = epochs.local_starts
     weekday = np.array([start.weekday() for start in starts])
@@ -188,10 +192,12 @@ def _alike(seen: Seen, log_rates: Floats, kind: Ints64) -> Floats:
     return np.asarray(without.reshape(shape)[:, time, place])
 
 
-USUAL: tuple[Part, ...] = (factors, low_rank, hours_of_week)
-"""All structure that stands out of a release's noise."""
 RANK_ONE: tuple[Part, ...] = (factors,)
 """A factor of the region times one of the epoch, as earlier versions did."""
+LOW_RANK: tuple[Part, ...] = (*RANK_ONE, low_rank)
+"""What whole regions and epochs have in common as well."""
+USUAL: tuple[Part, ...] = (*LOW_RANK, hours_of_week, near)
+"""All structure that stands out of a release's noise."""
 
 
 def fit_rates(release: Release, parts: Sequence[Part] = USUAL) -> Rates:
@@ -204,7 +210,7 @@ def fit_rates(release: Release, parts: Sequence[Part] = USUAL) -> Rates:
 
 def mechanism_marginals(release: Release) -> Marginals:
     """Estimate where, when and how often people are seen from rates fitted to a release."""
-    rates = np.exp(fit_rates(release).base)
+    rates = np.exp(fit_rates(release, LOW_RANK).base)
     by_region, by_epoch, total = rates.sum(axis=1), rates.sum(axis=0), float(rates.sum())
     mean = max(total / release.group_size, LEAST_MEAN)
     return Marginals(by_region / total, by_epoch / total, mean)

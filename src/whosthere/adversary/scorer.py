@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from whosthere import kernels
 from whosthere.adversary.count_tables import CountTables, count_tables
 from whosthere.adversary.counting import Rows, rows_of_places, rows_of_visits
+from whosthere.adversary.evidence import Evidence
 from whosthere.adversary.levels import Levels, Lines
+from whosthere.adversary.nested import Trees, VisitsBelow
+from whosthere.adversary.nesting import Chain
 from whosthere.adversary.rates import USUAL, Part, Rates, fit_rates
 from whosthere.adversary.suspects import Habits, Known, Places
-from whosthere.arrays import own
 from whosthere.inference.scores import RULED_OUT
 
 if TYPE_CHECKING:
@@ -34,50 +36,6 @@ _DRAWN, _FEWEST_DRAWS, _MOST_DRAWS = 2**17, 2000, 2**15
 # Scores that differ by rounding alone are the same.
 _SAME = 1e-6
 _LARGEST_EXPONENT = 700.0
-_ALL_COUNTED, _NO_VISITS = own(np.empty(0), np.float32), np.empty(0)
-
-
-class Evidence(NamedTuple):
-    """Of each place (a cell that somebody visited, and what is added there): ratios by level."""
-
-    ratios: Floats32
-    """Over the largest of each place, shape (n_places, N_LANES)."""
-    tops: Floats
-    """Logarithm of that; minus infinity where nobody can have been."""
-    line_of: Ints32
-    """The line of each place."""
-    weights: Floats32
-    """Chances of levels, shape (n_lines, N_LANES)."""
-
-    @classmethod
-    def of(cls, logs: Floats, line_of: Ints64, log_weight: Floats) -> Evidence:
-        """Put logarithms of ratios by place and node, and of weights by line, into tables."""
-        tops = logs.max(axis=1, initial=-np.inf)
-        over = logs - np.where(np.isfinite(tops), tops, 0)[:, None]
-        return cls(_exponentials(over), tops, own(line_of, np.int32), _exponentials(log_weight))
-
-    def score(self, indptr: Ints64, places: Ints32, chance: Floats32 = _ALL_COUNTED) -> Floats:
-        """Score rows of places, each sorted; minus infinity where a row is ruled out."""
-        return self._scored(indptr, places, chance, _NO_VISITS)
-
-    def by_visit(self, indptr: Ints64, places: Ints32, chance: Floats32 = _ALL_COUNTED) -> Floats:
-        """Return what each visit of rows adds to their scores, in the order of the places."""
-        found = np.empty(places.size)
-        self._scored(indptr, places, chance, found)
-        return found
-
-    def _scored(self, indptr: Ints64, places: Ints32, chance: Floats32, by_visit: Floats) -> Floats:
-        scores = np.empty(indptr.size - 1)
-        rows = indptr, places, self.line_of, chance
-        kernels.score_rows(*rows, self.ratios, self.tops, self.weights, scores, by_visit)
-        return scores
-
-
-def _exponentials(logs: Floats) -> Floats32:
-    """Return numbers that are given as logarithms, with zeros up to a whole vector of lanes."""
-    found = np.zeros((len(logs), kernels.N_LANES), np.float32)
-    found[:, : logs.shape[1]] = np.exp(logs.astype(np.float32))
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,19 +212,50 @@ def table_for(known: Known, release: Release, parts: Sequence[Part] = USUAL) -> 
 class Scorer:
     """The likelihood ratio of some people in publications of some tables.
 
-    `known` is what is known of the same people over the cells of each table. The scores of several
-    tables add up as if these were independent.
+    `known` is what is known of the same people over the cells of each table. Tables of a chain are
+    judged together. The scores of others add up as if these were independent.
     """
 
-    def __init__(self, known: Sequence[Known], parts: Sequence[Part] = USUAL) -> None:
+    def __init__(
+        self,
+        known: Sequence[Known],
+        parts: Sequence[Part] = USUAL,
+        chains: Sequence[Chain] | None = None,
+    ) -> None:
         self._known, self._parts = known, parts
+        alone = tuple(Chain((i,), ()) for i in range(len(known)))
+        self._chains = alone if chains is None else chains
         self._asked: list[Asked | None] = [None] * len(known)
+        self._below: dict[int, VisitsBelow] = {}
 
     def __call__(self, releases: Sequence[Release]) -> Floats:
         """Score a publication, `RULED_OUT` where somebody cannot be in, shape (n_people,)."""
-        tables = (self.looked_up(i, release) for i, release in enumerate(releases))
-        scores = [table.score(asked) for table, asked in tables]
+        looked_up = [self.looked_up(i, release) for i, release in enumerate(releases)]
+        tables, alone = (
+            [one for one, _ in looked_up],
+            [one.score(asked) for one, asked in looked_up],
+        )
+        scores = [self._of_chain(chain, tables, alone) for chain in self._chains]
         return np.asarray(np.maximum(np.sum(scores, axis=0), RULED_OUT))
+
+    def _of_chain(self, chain: Chain, tables: Sequence[Table], alone: Sequence[Floats]) -> Floats:
+        """Score the tables of a chain together: each given the next coarser one alone."""
+        scores = [alone[i] for i in chain.places]
+        if len(scores) == 1:
+            return scores[0]
+        pairs = []
+        for fine, coarse, nesting in zip(
+            chain.places, chain.places[1:], chain.nestings, strict=False
+        ):
+            if fine not in self._below:
+                rows = tables[fine].rows(self._known[fine])
+                self._below[fine] = VisitsBelow.of(rows, nesting, tables[coarse].lines)
+            trees = Trees(tables[fine], tables[coarse], nesting)
+            pairs.append(trees.score(self._below[fine]))
+        ruled_out = np.isneginf([*scores, *pairs]).any(axis=0)
+        with np.errstate(invalid="ignore"):
+            found = np.sum(pairs, axis=0) - np.sum(scores[1:-1], axis=0)
+        return np.where(ruled_out, -np.inf, found)
 
     def p_value(self, release: Release) -> float | None:
         """Return that of one person in a table.

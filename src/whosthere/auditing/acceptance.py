@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import polars as pl
-
-from whosthere.auditing.judging import judge, measured_of
-from whosthere.auditing.loading import load
+from whosthere.auditing.loading import tasks_done
 from whosthere.auditing.reasons import listed
-from whosthere.auditing.store import RunFolder
 from whosthere.display import counted
 from whosthere.errors import FileError, InputError
 from whosthere.game.own_code import own_code
-from whosthere.inference.looks import Look
-from whosthere.inference.measure import control_holds
 from whosthere.privacy.release import Audited
 from whosthere.privacy.scheme import Scheme
 
 if TYPE_CHECKING:
-    import os
-
     from whosthere.auditing.result import AuditResult
     from whosthere.auditing.verdict import Verdict
     from whosthere.data.traces import Traces
@@ -47,6 +37,11 @@ def acceptance(
     whatever the attacker was taken to know. A release of all people needs an audit of everybody.
     """
     where = audit.folder or "the audit"
+    if audit.folder is not None:
+        kept, planned = tasks_done(audit.folder)
+        if (missing := planned - kept) > audit.failed_tasks:
+            fix = "Repeat the command of the audit, which does them again"
+            raise FileError(f"lacks the scores of {counted(missing, 'task')}", where=where, fix=fix)
 
     def refuse(problem: str, fix: str) -> InputError:
         return InputError(problem, where=where, fix=fix)
@@ -136,39 +131,6 @@ def too_little_left(audit: AuditResult, scheme: Scheme) -> str:
     """Say of something that was accepted that it is useless all the same; nothing if it is not."""
     _, found = _about(audit, scheme)
     return next((one.reasons[0] for one in found if one.useless), "")
-
-
-def judged_again(folder: str | os.PathLike[str]) -> AuditResult:
-    """Read a finished audit, with verdicts that follow once more from the scores of its tasks.
-
-    So nothing is published by findings or verdicts that were changed by hand. The policy is as the
-    folder has it; its limits are written into the release.
-    """
-    found = load(folder)
-    scores, kept = RunFolder(Path(folder)).read_tasks()
-    missing = found.n_tasks - kept
-    if missing > found.failed_tasks:
-        fix = "Repeat the command of the audit, which does them again"
-        raise FileError(f"lacks the scores of {counted(missing, 'task')}", where=folder, fix=fix)
-    look = Look(max(len(found.manifest["looks"]), 1))
-    measured = measured_of(
-        scores,
-        found.include,
-        seed=found.plan["seed"],
-        n_limits=len(found.policy.limits),
-        look=look,
-    )
-    attacked = scores.tests.group_by("setting").agg(pl.col("target").n_unique()).iter_rows()
-    verdicts = judge(
-        measured,
-        found.policy,
-        trusted=control_holds(measured),
-        incomplete={setting for setting, people in attacked if people < found.n_targets},
-        known={one.setting: {"knows": one.knows} for one in found.verdicts},
-        choice=found.choice,
-        look=look,
-    )
-    return replace(found, findings=tuple(measured), verdicts=tuple(verdicts))
 
 
 def not_audited(group_size: int | None, traces: Traces) -> str:

@@ -200,8 +200,7 @@ class FollowUp:
         """Return what changes would do to the riskiest settings; what is known is not repeated."""
         settings = riskiest(job.plan, result.findings, result.verdicts)
         kept, known = folder.path / "what_if.json", {}
-        # Nothing is known where it is not there, or not whole.
-        with suppress(OSError, ValueError, TypeError, KeyError):
+        if folder.has(kept.name):
             before = WhatIf.each(json.loads(kept.read_text(encoding="utf-8")))
             known = {(one.setting, one.change): one for one in before}
         layouts = changes_to_try(result.leaks, self.regions, self.epochs)

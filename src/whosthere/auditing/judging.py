@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from whosthere.auditing import reasons
 from whosthere.auditing.reasons import estimate_of, low_of
 from whosthere.auditing.verdict import Decision, Verdict
-from whosthere.data.floor import in_fives
 from whosthere.display import told
 from whosthere.game.everybody import EverybodyGame
 from whosthere.inference.finding import Finding
@@ -46,7 +45,7 @@ from whosthere.inference.vocabulary import (
     UTILITY,
     is_judged,
 )
-from whosthere.privacy.guarantees import GuaranteeForAll, guarantee_of_tables
+from whosthere.privacy.guarantees import GuaranteeForAll, guarantee_for_all, odds_factor
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -194,7 +193,7 @@ def judge(
                 setting,
                 decision,
                 tuple(said),
-                (reasons.guaranteed(case.line(GUARANTEE), None if by_hand else who),),
+                (reasons.guaranteed(case.line(GUARANTEE)),),
                 tuple(meaning),
                 case.strongest,
                 left=case.left,
@@ -211,36 +210,32 @@ def judge(
 def guaranteed(plan: Plan, everybody: Traces) -> dict[str, GuaranteeForAll]:
     """Return what each setting of a plan guarantees; those that guarantee nothing are left out.
 
-    Means are over the people from whom the targets were drawn, or over all with a visit where they
-    were named by hand. `everybody` may be published, in the tested time.
+    `everybody` may be published, in the tested time.
     """
-    least = 1 if plan.choice is None else max(plan.choice.min_visits, 1)
-    asked = everybody.visits_per_user() >= least
 
     @cache
     def of(tables: tuple[TableScheme, ...]) -> GuaranteeForAll | None:
-        return guarantee_of_tables(
-            [(one.mechanism, one.layout(everybody)) for one in tables],
-            asked,
-            plan.game.households,
-        )
+        made = [(one.mechanism, one.layout(everybody)) for one in tables]
+        return guarantee_for_all(made, plan.game.households)
 
     by_setting = {str(one): of(one.scheme.tables) for one in plan.settings}
     return {name: found for name, found in by_setting.items() if found is not None}
 
 
 def guarantee_findings(by_setting: Mapping[str, GuaranteeForAll]) -> Iterator[Finding]:
-    """Return what settings guarantee as findings, which rest on people and no release."""
+    """Return what settings guarantee as findings, which rest on people and no release.
+
+    What holds for the person with most to lose holds for all, and for any mean over them.
+    """
     for setting, found in by_setting.items():
-        asked, everybody = min(in_fives(found.asked), found.everybody), found.everybody
-        rates = [(name, found.pooled.tpr(fpr), asked) for name, fpr in RATES.items()]
-        for metric, value, people in (
-            ("auc", found.pooled.mean_auc, asked),
-            ("pooled_auc", found.pooled.auc, asked),
-            *rates,
-            ("largest_auc", found.worst.auc, everybody),
-            ("odds_factor", found.worst.odds_factor, everybody),
-            ("chance_of_more", found.worst.chance_of_more, everybody),
+        worst, people = found.worst, found.everybody
+        for metric, value in (
+            ("auc", worst.auc),
+            ("pooled_auc", worst.auc),
+            *((name, float(worst.tpr(fpr))) for name, fpr in RATES.items()),
+            ("odds_factor", worst.odds_factor),
+            ("chance_of_more", worst.chance_of_more),
+            ("largest_odds_factor", odds_factor(worst.pure_eps)),
         ):
             # Somebody with many visits can have odds beyond any number, which JSON cannot hold.
             known = math.isfinite(value)

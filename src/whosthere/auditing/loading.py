@@ -10,32 +10,21 @@ import polars as pl
 
 from whosthere.auditing.follow_up import WhatIf
 from whosthere.auditing.policy import Policy
-from whosthere.auditing.result import AuditResult, n_tasks, with_settings
+from whosthere.auditing.result import AuditResult, n_tasks
 from whosthere.auditing.risk import TABLES, EverybodysRisk
-from whosthere.auditing.series import read_series
-from whosthere.auditing.store import FORMAT_VERSION
+from whosthere.auditing.store import FORMAT_VERSION, MANIFEST, RunFolder
 from whosthere.auditing.verdict import Verdict
-from whosthere.data.epochs import Epochs
 from whosthere.data.files import existing
 from whosthere.data.reading.source import readable
 from whosthere.errors import FileError
-from whosthere.game.leaks import LEAKS, MARGINALS, REGIONS
-from whosthere.game.plan import TargetChoice
-from whosthere.game.together import Together
 from whosthere.inference.finding import Finding
-from whosthere.inference.scores import OF_CHECKS, SCHEMA
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-_IN_EVERY_AUDIT = {
-    "scores": [name for name in SCHEMA if name not in {*OF_CHECKS, "control"}],
-    "targets": ["setting", "attack", "target", "visits", "uniqueness", "releases", "auc"],
-}
-_PARTS = {"begun": str, "traces": str, "versions": dict, "plan": dict, "looks": list}
-_PARTS |= {"machine": dict, "settings": list, "cautions": list}
-_IN_SOME = {"regions": REGIONS, "leaks": LEAKS, "marginals": MARGINALS, **TABLES}
+_IN_EVERY_AUDIT = ("scores", "targets")
+_IN_SOME = ("regions", "leaks", "marginals", *TABLES)
 
 
 def load(folder: str | os.PathLike[str]) -> AuditResult:
@@ -58,12 +47,10 @@ def load(folder: str | os.PathLike[str]) -> AuditResult:
     if not is_finished(path):
         fix = "Repeat the command that began it, which resumes the audit"
         raise FileError("holds an audit that is not finished", where=path, fix=fix)
+    manifest = _manifest(path)
     judged = _read(path / "verdicts.json", _judged)
-    manifest = _read(path / "manifest.json", _manifest)
     there = [one for one in _IN_SOME if (path / f"{one}.parquet").is_file()]
     tables: dict[str, Any] = {name: _table(path, name) for name in (*_IN_EVERY_AUDIT, *there)}
-    # Audits of earlier versions do not have them beside their settings.
-    tables |= {name: with_settings(tables[name], manifest) for name in _IN_EVERY_AUDIT}
     everybody = EverybodysRisk(**{name: tables.pop(name) for name in TABLES if name in tables})
     changes = path / "what_if.json"
     return AuditResult(
@@ -79,7 +66,7 @@ def load(folder: str | os.PathLike[str]) -> AuditResult:
 
 def is_audit(folder: Path) -> bool:
     """Tell whether a path is the folder of an audit, finished or not."""
-    return (folder / "manifest.json").is_file()
+    return (folder / MANIFEST).is_file()
 
 
 def is_finished(folder: Path) -> bool:
@@ -90,7 +77,7 @@ def is_finished(folder: Path) -> bool:
 def tasks_done(folder: Path) -> tuple[int, int]:
     """Return how many tasks of an audit are kept in its folder, and how many it has."""
     kept = sum(1 for _ in (folder / "tasks").glob("[!.]*.parquet"))
-    return kept, n_tasks(_read(folder / "manifest.json", _manifest))
+    return kept, n_tasks(_manifest(folder))
 
 
 def _read(path: Path, of: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - whatever `of` returns
@@ -102,26 +89,14 @@ def _read(path: Path, of: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - whatev
         raise FileError("is damaged", where=path, fix=fix) from error
 
 
-def _manifest(found: dict[str, Any]) -> dict[str, Any]:
-    if found["format"] != FORMAT_VERSION:
-        raise ValueError(found["format"])
-    # Whatever could not be read later is found out now.
-    if not all(isinstance(found[part], kind) for part, kind in _PARTS.items()):
-        raise TypeError(found)
-    n_tasks(found)
-    "".join(one["setting"] for one in found["settings"])
-    read_series(found["settings"])
-    plan = found["plan"]
-    sum((plan["seed"], plan["first_epoch"], *plan["targets"]))
-    plan.get("code", {}).get("")
-    int(found["people_looked_at"])
-    Together.read(found["together"])
-    if found["targets_chosen"] is not None:
-        TargetChoice.from_json(found["targets_chosen"])
-    if "data" in found:
-        Epochs.from_json(found["data"]["epochs"])
-        sum(int(found["data"][what]) for what in ("people", "visits", "regions"))
-    return found
+def _manifest(folder: Path) -> dict[str, Any]:
+    """Read the manifest of an audit of which every file is as it was written."""
+    manifest = RunFolder(folder).manifest
+    if manifest.get("format", FORMAT_VERSION) != FORMAT_VERSION:
+        fix = "Repeat the audit in a new folder"
+        raise FileError("is an audit of another version", where=folder, fix=fix)
+    RunFolder(folder).check_results()
+    return manifest
 
 
 def _judged(found: dict[str, Any]) -> dict[str, Any]:
@@ -144,10 +119,4 @@ def _each(kind: type, found: list[dict[str, Any]]) -> tuple[Any, ...]:
 def _table(folder: Path, name: str) -> pl.DataFrame:
     path = existing(folder / f"{name}.parquet")
     with readable(path):
-        table = pl.read_parquet(path, glob=False)
-    columns = (_IN_EVERY_AUDIT | _IN_SOME)[name]
-    missing = [column for column in columns if column not in table.columns]
-    # An audit in which every task failed has tables without columns.
-    if missing and table.width:
-        raise FileError(f"lacks the column {missing[0]}", where=path, fix="Repeat the audit")
-    return table
+        return pl.read_parquet(path, glob=False)

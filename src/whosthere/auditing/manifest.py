@@ -6,7 +6,6 @@ done in the folder later, and what was seen at each look (`whosthere.inference.l
 
 from __future__ import annotations
 
-import hashlib
 import json
 from contextlib import contextmanager
 from functools import cache
@@ -20,23 +19,29 @@ from whosthere.data.files import (
     FULL,
     PRIVATE_FILE,
     PRIVATE_FOLDER,
-    existing,
+    add_checksum,
+    checksums,
+    fingerprint,
     new_file,
     refuse_existing,
 )
 from whosthere.errors import FileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 LOCK = ".lock"
 """The name of the lock file. It may stay behind in the folder, but then locks nothing."""
+CHECKSUMS = "checksums.txt"
+"""What each file of the folder held whenever it was written."""
+_PAGE = "page"
 # Scores may differ in their last digits between versions of these.
 _DECISIVE = ("numba", "numpy", "scipy")
 # Every task asks for them.
 version = cache(metadata.version)
 _NEW_FOLDER = "Name a new folder"
+_CHANGED = "Put the original back; or delete it, and repeat the command that wrote it"
 # What may grow where an audit is extended.
 _GROWS = ("targets", "releases", "control_releases", "releases_of")
 
@@ -46,13 +51,15 @@ def only_one(folder: Path, what: str = "audit") -> Iterator[None]:
     """Hold the lock of a folder, or refuse at once if somebody else holds it.
 
     The operating system releases the lock when the process ends, even if it is killed. The folder
-    is created, for its owner alone, if it does not exist. `what` is at work in such a folder, for
-    the message.
+    is created, for its owner alone, if it does not exist. What a process that was killed left half
+    written is removed. `what` is at work in such a folder, for the message.
     """
     lock = FileLock(folder / LOCK, mode=PRIVATE_FILE, blocking=False)
     try:
         folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
         lock.acquire()
+        for half_written in folder.rglob(".*.part"):
+            half_written.unlink()
     except Timeout:
         problem = f"another {what} is at work in this folder"
         raise FileError(problem, where=folder, fix="Wait until it has ended") from None
@@ -65,12 +72,6 @@ def only_one(folder: Path, what: str = "audit") -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def fingerprint(path: Path) -> str:
-    """Return the SHA-256 of a file's content, in hexadecimal."""
-    with existing(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def versions() -> dict[str, str]:
@@ -94,12 +95,11 @@ def check_manifest(
     found = json_object(manifest)
     if found.get("format") != wanted["format"]:
         raise FileError("is of another format", where=folder, fix=_NEW_FOLDER)
+    refuse_changed(folder, [manifest])
     fix = f"{_NEW_FOLDER}, or repeat the command that began this one"
     if found.get("traces") != wanted["traces"]:
         problem = f"holds {what} of other traces, or the traces have changed since"
         raise FileError(problem, where=folder, fix=fix)
-    if not all(isinstance(found.get(part, {}), dict) for part in ("plan", "versions")):
-        raise FileError("has a damaged manifest", where=folder, fix=_NEW_FOLDER)
     if not begun:
         return
     before, now = found.get("plan", {}), wanted.get("plan", {})
@@ -117,6 +117,36 @@ def check_manifest(
     if before != now:
         problem = f"holds {what} by other software ({_changes(before, now)})"
         raise FileError(problem, where=folder, fix=fix)
+
+
+def changed(folder: Path, paths: Iterable[Path]) -> list[Path]:
+    """Return which files, of those that are there, hold anything but what was written.
+
+    This finds accidents: a slip in an editor, a copy that broke off, a disk that fails. Whoever
+    changes a file on purpose can change the record as well.
+    """
+    found = {path: fingerprint(path) if path.is_file() else "" for path in paths if path.exists()}
+    # Read last: somebody at work in the folder records a file before it is there.
+    known = checksums(folder / CHECKSUMS)
+    named = {path: path.relative_to(folder).as_posix() for path in found}
+    return [path for path, content in found.items() if (content, named[path]) not in known]
+
+
+def refuse_changed(folder: Path, paths: Iterable[Path]) -> None:
+    """Refuse a folder with a file that holds anything but what was written."""
+    for path in changed(folder, paths):
+        raise FileError("is not as it was written", where=path, fix=_CHANGED)
+
+
+def wrote(folder: Path, page: Path) -> bool:
+    """Tell whether a page somewhere is as the work in a folder wrote it last, or before."""
+    written = {content for content, name in checksums(folder / CHECKSUMS) if name == _PAGE}
+    return page.is_file() and fingerprint(page) in written
+
+
+def note_page(folder: Path, page: Path) -> None:
+    """Record a page that was written from the work in a folder."""
+    add_checksum(folder / CHECKSUMS, page, _PAGE)
 
 
 def obstacle(before: dict[str, Any], now: dict[str, Any]) -> str | None:
@@ -162,9 +192,7 @@ def number_of_look(manifest: Path, seen: object, *, note: bool = False) -> int:
     If it is to `note` that, what is seen is added to the looks in the manifest.
     """
     found = json_object(manifest) if note or manifest.exists() else {"looks": []}
-    looks = found.get("looks")
-    if not isinstance(looks, list):
-        raise FileError("does not say what was judged", where=manifest, fix=_NEW_FOLDER)
+    looks: list[object] = found["looks"]
     if seen not in looks:
         looks = [*looks, seen]
         if note:
@@ -173,8 +201,8 @@ def number_of_look(manifest: Path, seen: object, *, note: bool = False) -> int:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write strict JSON, whole or not at all, over what is there."""
-    with new_file(path, force=True) as temporary:
+    """Write strict JSON, whole or not at all, over what is there, and record it beside."""
+    with new_file(path, force=True, record=path.with_name(CHECKSUMS)) as temporary:
         text = json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False)
         temporary.write_text(f"{text}\n", encoding="utf-8")
 
@@ -197,7 +225,8 @@ def _refuse_other_content(manifest: Path, what: str) -> None:
     """
     folder = manifest.parent
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    others = [one for one in names if one != LOCK and not one.startswith(f".{manifest.name}.")]
+    left = (LOCK, CHECKSUMS)
+    others = [one for one in names if one not in left and not one.startswith(f".{manifest.name}.")]
     if others or (folder.exists() and not folder.is_dir()):
         problem = f"is there already and is not the folder of {what}"
         raise FileError(problem, where=folder, fix=_NEW_FOLDER)

@@ -11,7 +11,7 @@ from whosthere.display import counted
 from whosthere.inference.looks import ERROR, Look
 from whosthere.inference.metrics import least_people
 from whosthere.inference.vocabulary import METRICS, RATES
-from whosthere.privacy.guarantees import HARDLY_ANY
+from whosthere.privacy.ledger import HARDLY_ANY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -167,24 +167,23 @@ def below_floors(left: Mapping[str, float], floors: Iterable[Floor]) -> str:
     return below or ("no count above 0 is published" if left.get("cells_kept") == 0 else "")
 
 
-def guaranteed(found: Mapping[str, float], who: str | None) -> str:
-    """Say what the mechanism promises by itself: to everybody, and on average over some."""
-    if not {"auc", FOUND, "largest_auc"} <= found.keys():
+def guaranteed(found: Mapping[str, float]) -> str:
+    """Say what the mechanism promises by itself, to everybody."""
+    if not {"auc", FOUND} <= found.keys():
         return "The mechanism guarantees nothing about whether a person is in."
-    means = (
-        f"No attack exceeds a mean AUC of {rounded_up(found['auc'], 3):.3f} over "
-        f"{who or 'everybody'}, or an AUC of {rounded_up(found['largest_auc'], 3):.3f} for anybody"
-    )
+    best = f"No attack exceeds an AUC of {rounded_up(found['auc'], 3):.3f} for anybody"
     odds, more = found.get("odds_factor"), found.get("chance_of_more")
     if odds is None or odds > HARDLY_ANY:
         return (
             "For the person with most to lose, the release may multiply the odds of being in "
-            f"by more than {HARDLY_ANY:,.0f}, which promises next to nothing. {means}."
+            f"by more than {HARDLY_ANY:,.0f}, which promises next to nothing. {best}."
         )
     but = f", except with a chance of at most {chance_in_words(more)}" if more else ""
+    if more and (most := found.get("largest_odds_factor", math.inf)) <= HARDLY_ANY:
+        but += f" (and never by more than {rounded_up(most, 1):,.1f})"
     return (
         "Whatever an attacker knows, the release multiplies the odds that a person is in by at "
-        f"most {rounded_up(odds, 1):,.1f}, for everybody who may be in it{but}. {means}. At a "
+        f"most {rounded_up(odds, 1):,.1f}, for everybody who may be in it{but}. {best}. At a "
         f"false-alarm rate of 1 %, nobody finds more than {rounded_up(found[FOUND], 3):.1%} of "
         "the people."
     )

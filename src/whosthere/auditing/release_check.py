@@ -111,6 +111,8 @@ class ReleaseCheck:
     the table `without` that person; the `chance` of such a score for somebody who is not in; and in
     which share of other tables made in the same way the person is found `again`."""
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What makes wrong whatever is found, in sentences."""
 
     def save_people(
         self, path: Path, *, users: Sequence[str] | None = None, force: bool = False
@@ -133,6 +135,7 @@ class ReleaseCheck:
             "policy": self.policy.to_json(),
             "group_size": self.releases[0].group_size,
             "mechanisms": [str(one.mechanism) for one in self.releases],
+            "warnings": list(self.warnings),
             "notes": list(self.notes),
             "findings": [one.to_json() for one in self.findings],
         }  # fmt: skip
@@ -229,6 +232,7 @@ def check_release(
         leaks_in(counted, published, n_tables=FEWEST_TABLES, seed=seed),
         pl.concat(_who(name, one, at, rows) for name, one, at in each),
         tuple(note for one in read for note in one.notes),
+        tuple(warning for one in read for warning in one.warnings),
     )
 
 
@@ -372,7 +376,7 @@ def _left(base: Counted, releases: Sequence[Release], layout: Layout) -> Mapping
     if len(base.tables) > 1:
         return {}
     [people], [release] = base.everybody, releases
-    published = layout.spread(release.people, people.epochs.n)
+    published = layout.spread(release.people, people.epochs)
     kept = utility(published, people.counts(base.rows))
     found = {
         "pattern_correlation": kept.pattern_correlation or 0.0,
@@ -413,8 +417,8 @@ def coarser_ones(counted: Counted, releases: Sequence[Release]) -> Iterator[Coar
         layouts[f"epochs={format_length(times * people.epochs.length)}"] = Layout(epochs=times)
     for words, layout in layouts.items():
         made = TableScheme(table.mechanism, replace(layout, counts=table.layout.counts))
-        laid = made.layout(people)
         with suppress(InputError):
+            laid = made.layout(people)
             made.check(people.epochs, laid.most_added)
             larger = Counted((made,), (laid,), counted.rows)
             yield Coarser(f"{table}, {words}, m={m}", larger, made.layout)

@@ -223,9 +223,6 @@ def with_settings(rows: pl.DataFrame, manifest: Mapping[str, Any]) -> pl.DataFra
     settings = pl.DataFrame(
         [{name: one.get(name) for name in columns} for one in manifest["settings"]], columns
     )
-    # An audit in which every task failed has tables without columns.
-    if not rows.width:
-        return rows
     own = rows.select("setting", pl.exclude(settings.columns))
     joined = settings.join(own, on="setting", how="right", maintain_order="right")
     return joined.select(*settings.columns, pl.exclude(settings.columns))

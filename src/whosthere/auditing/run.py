@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import contextmanager
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -14,6 +14,7 @@ import numpy as np
 
 from whosthere.auditing.estimate import FOLLOWED_BY, SECONDS_TO_TRY, Cost, estimate_cost
 from whosthere.auditing.follow_up import FollowUp
+from whosthere.auditing.interruption import resumable
 from whosthere.auditing.judging import guaranteed, judge_scores
 from whosthere.auditing.manifest import only_one, write_json
 from whosthere.auditing.planning import make_plan
@@ -25,7 +26,8 @@ from whosthere.auditing.store import KEPT, RunFolder, identity_of
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.reading.tables import Attributes, read_attributes
 from whosthere.data.traces import Traces
-from whosthere.errors import InputError
+from whosthere.display import counted
+from whosthere.errors import AuditFailedError, InputError
 from whosthere.game.everybody import EverybodyGame
 from whosthere.game.rounds import Population, Task
 from whosthere.game.together import Together, together
@@ -44,14 +46,6 @@ if TYPE_CHECKING:
     from whosthere.inference.looks import Look
     from whosthere.privacy.guarantees import GuaranteeForAll
     from whosthere.progress import Move
-
-
-class InterruptedAudit(KeyboardInterrupt):
-    """The user stopped an audit; what was done is kept."""
-
-
-class AuditFailedError(RuntimeError):
-    """No task of an audit could be done."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +101,11 @@ class PreparedAudit:
                 tasks_moved = partial(on_progress, "tasks")
                 failed = do_what_is_left(job, folder, at_work, tasks_moved, on_failure)
                 total = len(self.plan.tasks)
-                with _resumable(folder, lambda: total - len(failed), total):
+                with resumable(folder, lambda: total - len(failed), total) as stop_if_asked:
                     found: dict[str, Any] = {}
                     if leaks:
                         found = follow_up.leaks(job, folder, at_work, on_progress)
+                    stop_if_asked()
                     result = replace(self._measured(policy or Policy.default(), failed), **found)
                     if leaks and what_if:
                         tried = follow_up.what_if(result, job, folder, at_work, on_progress)
@@ -144,8 +139,7 @@ class PreparedAudit:
         """Turn the kept scores into findings and verdicts, and write all of it."""
         plan, folder = self.plan, self._folder
         scores = folder.collect(plan)
-        # Nothing is seen of an audit in which every task failed.
-        look = folder.look_at(plan, failed, note=not scores.tests.is_empty())
+        look = folder.look_at(plan, failed, note=True)
         judged = judge_scores(plan, scores, policy, self._guaranteed, look=look, failed=failed)
         targets = per_target(scores.tests)
         tests = scores.tests.drop(OF_CHECKS).drop_nulls("score")
@@ -294,35 +288,31 @@ def do_what_is_left(
     on_progress: Callable[[int, int], None],
     on_failure: Callable[[Task, str], None],
 ) -> tuple[Task, ...]:
-    """Do the missing tasks, keep each at once, and return those that failed."""
+    """Do the missing tasks, keep each at once, and return those that failed, if not all did."""
     done = folder.finished(job.plan)
     tasks = job.plan.tasks
     left = [task for task in tasks if task not in done]
     folder.log(f"{len(left)} of {len(tasks)} tasks to do")
-    n_done, failed = len(done), []
+    n_done = len(done)
+    failed: dict[Task, str] = {}
     on_progress(n_done, len(tasks))
-    with _resumable(folder, lambda: n_done, len(tasks)):
+    with resumable(folder, lambda: n_done, len(tasks)) as stop_if_asked:
         for outcome in _outcomes(job, folder, workers, left):
+            stop_if_asked()
             scores = outcome.of_task
             if scores is None:
-                failed.append(outcome.task)
+                failed[outcome.task] = outcome.failure
                 folder.log(f"failed: {outcome.task}\n{outcome.failure}")
                 on_failure(outcome.task, outcome.failure)
             else:
                 folder.write_task(job.plan, outcome.task, scores)
                 n_done += 1
             on_progress(n_done, len(tasks))
+    if len(failed) == len(tasks):
+        reasons = Counter(why.strip().splitlines()[-1] for why in failed.values())
+        [(reason, n)] = reasons.most_common(1)
+        of_them = "" if n == len(failed) else f", {n} of them"
+        error = AuditFailedError(f"all {counted(len(tasks), 'task')} failed{of_them} with {reason}")
+        error.add_note(next(why for why in failed.values() if why.strip().endswith(reason)))
+        raise error
     return tuple(failed)
-
-
-@contextmanager
-def _resumable(folder: RunFolder, done: Callable[[], int], total: int) -> Iterator[None]:
-    """Tell a user who stops the audit what is kept."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        folder.log("interrupted")
-        raise InterruptedAudit(
-            f"interrupted; {done()} of {total} tasks are done and kept. "
-            "The same command resumes there"
-        ) from None

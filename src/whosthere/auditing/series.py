@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from whosthere.auditing.reasons import estimate_of, listed, number
+from whosthere.auditing.reasons import estimate_of, listed
 from whosthere.data.epochs import Epochs, format_length, parse_length
-from whosthere.inference.vocabulary import GUARANTEE, METRICS, is_judged
+from whosthere.inference.vocabulary import GUARANTEE, is_judged
 from whosthere.privacy.scheme import PERIODS, Layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from whosthere.auditing.policy import Limit
     from whosthere.auditing.verdict import Verdict
@@ -111,14 +111,6 @@ class Series:
         if lasts == self.covered:
             return "The data cover no more, so nothing is known beyond."
         return f"More was not tried; the data cover {self.in_time(self.covered)}."
-
-    def crossings(self, limits: Iterable[Limit]) -> Iterator[str]:
-        """Say where each limit is crossed."""
-        for limit in limits:
-            times, words = self.crossed(limit), METRICS[limit.metric].words
-            if times is not None:
-                value = number(estimate_of(self.risk(limit.metric)[times]), limit, 2)
-                yield f"{words} above {limit.most:g} from {self.in_time(times)} on ({value})"
 
     def to_json(self) -> dict[str, Any]:
         """Return how long the protection lasts as a JSON object."""

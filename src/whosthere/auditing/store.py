@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import platform
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -16,22 +15,23 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from whosthere.auditing.manifest import (
+    CHECKSUMS,
+    changed,
     check_manifest,
     json_object,
     number_of_look,
+    refuse_changed,
     versions,
     write_json,
 )
 from whosthere.data.files import add_line, new_file, read_metadata, read_table, write_table
 from whosthere.data.reading.source import readable
-from whosthere.errors import FileError
 from whosthere.game.everybody import CONTROL
 from whosthere.game.scoring import (
     ASKED,
     NOTHING,
     Scored,
     TaskScores,
-    by_setting,
     tests_and_controls,
 )
 from whosthere.inference.looks import Look
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 KIND = "audit task"
 MANIFEST = "manifest.json"
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 NOTE = "README.txt"
 KEPT = "traces.parquet"
 """The traces of records that were audited directly."""
@@ -75,6 +75,7 @@ STAYS = {
     "people.parquet": "a row for each person of whom everybody's releases tell",
     "manifest.json": "what was planned, with the rows of these people in the traces",
     "log.txt": "what was done when, with the rows of these people",
+    CHECKSUMS: "what each file held when it was written, as SHA-256",
 }
 RESULTS = (*(name for name in MAY_LEAVE if name != "report.html"), *STAYS, NOTE)
 
@@ -110,6 +111,17 @@ class RunFolder:
         wanted = identity | {"format": FORMAT_VERSION}
         begun = any((self.path / "tasks").glob("[!.]*.parquet"))
         check_manifest(self._manifest, wanted, "an audit", extend=extend, begun=begun)
+        refuse_changed(self.path, self._kept())
+
+    def check_results(self) -> None:
+        """Refuse the folder if a result, or a task that it rests on, is not as it was written."""
+        results = (one for one in RESULTS if one.endswith((".json", ".parquet")) and one != KEPT)
+        refuse_changed(self.path, (*map(self.path.joinpath, results), *self._kept()))
+
+    def has(self, name: str) -> bool:
+        """Tell whether a result is there, as it was written."""
+        path = self.path / name
+        return path.exists() and not changed(self.path, [path])
 
     def begin(
         self, identity: dict[str, Any], known: dict[str, Any], *, extend: bool = False
@@ -134,7 +146,7 @@ class RunFolder:
             found = json_object(self._manifest)
         if found.get("plan", identity["plan"]) != identity["plan"]:
             # They rest on fewer targets, releases or attacks; the tasks stay.
-            for name in {*MAY_LEAVE, *STAYS} - {KEPT, MANIFEST, "log.txt"}:
+            for name in {*MAY_LEAVE, *STAYS} - {KEPT, MANIFEST, "log.txt", CHECKSUMS}:
                 (self.path / name).unlink(missing_ok=True)
         wanted = found | identity | known
         if found != wanted:
@@ -156,11 +168,7 @@ class RunFolder:
         path = self._task_file(plan, task)
         if not path.exists():
             return NOTHING
-        with _named(path):
-            head = read_metadata(path) or {}
-            if "done" not in head:
-                raise FileError("is not a task of an audit")
-        return Scored.from_json(head["done"])
+        return Scored.from_json((read_metadata(path) or {})["done"])
 
     def finished(self, plan: Plan) -> set[Task]:
         """Return the tasks that are done."""
@@ -178,15 +186,14 @@ class RunFolder:
             place = _of_everybody(path)
             if extends:
                 everybody = _merged(_read_task(place), everybody)
-            write_table(everybody, place, kind=KIND, metadata={}, force=True)
+            self._write_table(everybody, place, {})
         if extends:
             scores = _joined(_read_task(path), scores, plan, task.scheme)
         used = set(scores["setting"])
         unused = [
             one for one in plan.settings if one.scheme == task.scheme and str(one) not in used
         ]
-        about = {"done": wanted.without(unused).to_json()}
-        write_table(scores, path, kind=KIND, metadata=about, force=True)
+        self._write_table(scores, path, {"done": wanted.without(unused).to_json()})
         self.log(f"done: {task}")
 
     def collect(self, plan: Plan) -> Scores:
@@ -203,47 +210,30 @@ class RunFolder:
         everybody = _panels(named, [path for path in paths if path.exists()])
         return Scores(tests, controls, everybody)
 
-    def read_tasks(self) -> tuple[Scores, int]:
-        """Read the kept tasks of a plan of which only the manifest is known, and count them."""
-        manifest = self.manifest
-        settings, targets = manifest["settings"], manifest["plan"]["targets"]
-        order = {row: i for i, row in enumerate(targets)}
-
-        def place_of(path: Path) -> tuple[str, int, int]:
-            what, number, _, scheme = path.stem.split("-")
-            place = order.get(int(number), -1) if what == "target" else int(number)
-            return what, place, int(scheme)
-
-        found = (self.path / "tasks").glob("*-*-scheme-*.parquet")
-        paths = sorted((one for one in found if place_of(one)[1] >= 0), key=place_of)
-        tests, controls = by_setting([one["setting"] for one in settings], map(_read_task, paths))
-        schemes = [*dict.fromkeys((one["mechanism"], one["group_size"]) for one in settings)]
-        named = {
-            one["setting"]: (
-                schemes.index((one["mechanism"], one["group_size"])),
-                manifest["plan"]["contests"][one["setting"]],
-            )
-            for one in settings
-        }
-        everybody = [one for path in paths if (one := _of_everybody(path)).exists()]
-        return Scores(tests, controls, _panels(named, everybody)), len(paths)
-
     def write_results(self, name: str, table: pl.DataFrame) -> None:
         """Write a table for other programs to read."""
-        with new_file(self.path / f"{name}.parquet", force=True) as temporary:
+        path = self.path / f"{name}.parquet"
+        with new_file(path, force=True, record=self.path / CHECKSUMS) as temporary:
             table.write_parquet(temporary, compression="zstd")
 
     def read_results(self, name: str) -> pl.DataFrame | None:
         """Read what `write_results` wrote; None where it is not there, or not whole."""
-        try:
-            return pl.read_parquet(self.path / f"{name}.parquet")
-        except (OSError, pl.exceptions.PolarsError):
-            return None
+        file = f"{name}.parquet"
+        return pl.read_parquet(self.path / file) if self.has(file) else None
 
     def log(self, line: str) -> None:
         """Add a line to the log."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         add_line(self.path / "log.txt", f"{now} {line}")
+
+    def _kept(self) -> Iterator[Path]:
+        """Return the files of finished tasks."""
+        for folder in ("tasks", "everybody"):
+            yield from self.path.glob(f"{folder}/[!.]*.parquet")
+
+    def _write_table(self, table: pl.DataFrame, path: Path, about: dict[str, Any]) -> None:
+        record = self.path / CHECKSUMS
+        write_table(table, path, kind=KIND, metadata=about, force=True, record=record)
 
     def _task_file(self, plan: Plan, task: Task) -> Path:
         number = plan.schemes.index(task.scheme)
@@ -292,7 +282,7 @@ def _panels(
 
 
 def _columns(path: Path, *names: str) -> pl.DataFrame:
-    with _named(path), readable(path):
+    with readable(path):
         return pl.read_parquet(path, columns=list(names), glob=False)
 
 
@@ -327,18 +317,7 @@ These must not leave the house. Whoever has the traces can tell whose rows they 
 
 
 def _read_task(path: Path) -> pl.DataFrame:
-    with _named(path):
-        return read_table(path, kind=KIND)[0]
-
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Say of a task that cannot be read how to go on."""
-    try:
-        yield
-    except FileError as error:
-        fix = "Delete it and repeat the command"
-        raise FileError(error.problem, where=path, fix=fix) from error
+    return read_table(path, kind=KIND)[0]
 
 
 def _seen(plan: Plan, failed: Collection[Task]) -> dict[str, Any]:

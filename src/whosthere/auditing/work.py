@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Any, Self
 from loky import ProcessPoolExecutor
 from loky.process_executor import TerminatedWorkerError
 
-from whosthere.auditing.manifest import fingerprint, versions
+from whosthere.auditing.manifest import versions
+from whosthere.data.files import fingerprint
 from whosthere.data.traces import Traces
-from whosthere.errors import FileError, InputError, optional
+from whosthere.errors import InputError, LostWorkersError, optional
 from whosthere.game.leaks import leaks_of
 from whosthere.game.rounds import Population, Task
 from whosthere.game.scoring import NOTHING, Scored, TaskScores, score_task
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 _DIED = "its worker process died twice, perhaps for lack of memory"
 _SECONDS_BETWEEN_LOOKS = 0.5
 _SECONDS_TO_CONNECT = 15
-_LOST = "the cluster cancelled it, or the connection to the cluster was lost"
+_LOST = "the cluster cancelled tasks, or the connection to it was lost"
 # Workers keep the traces, so they outgrow what loky takes for a leak and would be started anew.
 _NO_RECYCLING = {"LOKY_MAX_MEMORY_LEAK_SIZE": "1e18"}
 
@@ -157,6 +158,8 @@ class LocalProcesses(Workers):
                     yield task, future.result()
                 except TerminatedWorkerError:
                     yield task, None
+                except LostWorkersError:
+                    raise
                 except Exception as error:
                     yield task, Outcome(task, None, f"it cannot be sent to a worker: {error}")
 
@@ -198,14 +201,25 @@ class DaskCluster(Workers):
     def do(self, job: Job, tasks: Sequence[Task]) -> Iterator[Outcome]:
         from distributed import as_completed  # noqa: PLC0415 - an optional extra
 
-        task_of = {self._client.submit(work_on, job, task, pure=False): task for task in tasks}
-        for future in as_completed(task_of, loop=self._client.loop):
-            task = task_of.pop(future)
-            if future.status == "finished":
-                yield future.result()
-            else:
-                lost = future.cancelled()
-                yield Outcome(task, None, _LOST if lost else str(future.exception()))
+        try:
+            self._client.wait_for_workers(1)
+            for worker, found in self._client.run(versions).items():
+                if found != job.versions:
+                    problem = f"the worker {worker} has {found}, the audit {job.versions}"
+                    raise InputError(problem, fix="Install the same versions on all workers")
+            task_of = {self._client.submit(work_on, job, task, pure=False): task for task in tasks}
+            for future in as_completed(task_of, loop=self._client.loop):
+                task = task_of.pop(future)
+                if future.status == "finished":
+                    yield future.result()
+                elif future.cancelled():
+                    raise LostWorkersError(_LOST)
+                elif isinstance(error := future.exception(), LostWorkersError):
+                    raise error
+                else:
+                    yield Outcome(task, None, str(error))
+        except (OSError, TimeoutError) as error:
+            raise LostWorkersError(_LOST) from error
 
     def close(self) -> None:
         self._client.close()
@@ -225,12 +239,12 @@ def chosen_workers(given: int | str | Workers | None = None) -> Workers:
 
 
 def work_on(job: Job, task: Task) -> Outcome:
-    """Do a task in this process; an error is reported, not raised."""
+    """Do a task in this process; an error of the task is reported, not raised."""
+    if versions() != job.versions:
+        raise LostWorkersError(f"a worker has {versions()}, the audit {job.versions}")
+    people = _population(job.traces, job.traces_fingerprint, job.plan.first_epoch)
     try:
         with one_thread():
-            if versions() != job.versions:
-                raise RuntimeError(f"the worker has {versions()}, the audit {job.versions}")
-            people = _population(job.traces, job.traces_fingerprint, job.plan.first_epoch)
             if job.others is None:
                 scores = score_task(people, job.plan, task, job.done)
                 return Outcome(task, scores.targets, everybody=scores.everybody)
@@ -243,9 +257,12 @@ def work_on(job: Job, task: Task) -> Outcome:
 @lru_cache(maxsize=1)
 def _population(path: str, expected: str, first_epoch: int) -> Population:
     """Read the traces once for each worker process."""
-    if fingerprint(Path(path)) != expected:
-        raise FileError("has changed since the audit began, or is another file here", where=path)
-    return Population.of(Traces.load(path), first_epoch)
+    try:
+        if fingerprint(Path(path)) == expected:
+            return Population.of(Traces.load(path), first_epoch)
+    except InputError as error:
+        raise LostWorkersError(str(error).rstrip(".")) from error
+    raise LostWorkersError(f"{path} has changed since the audit began, or is another file here")
 
 
 def _depend_on_parent(parent: int) -> None:

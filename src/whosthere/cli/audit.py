@@ -104,15 +104,13 @@ def audit(
             if json:
                 console.print_json(prepared.plan.to_json() | prepared.plan.about_json())
             return
-        with console.progress() as move:
+        with console.failures(out / "log.txt") as failed, console.progress() as move:
             result = prepared.run(
                 policy=judged_by,
                 workers=chosen_workers(cluster or workers),
                 what_if=what_if,
                 on_progress=move,
-                on_failure=lambda task, why: console.complain(
-                    f"{task} failed: {why.strip().splitlines()[-1]} (more in {out / 'log.txt'})"
-                ),
+                on_failure=failed,
             )
     with console.working("Drawing the report ..."):
         audit_report(result).save(out / REPORT, force=True)

@@ -61,7 +61,7 @@ def check(
     from whosthere.data.traces import Traces
     from whosthere.front import releases as front
     from whosthere.inference.vocabulary import STRONGEST
-    from whosthere.privacy.release import is_release
+    from whosthere.privacy.release_files import is_release
     from whosthere.privacy.tables import TableReader
     from whosthere.reporting.report import check_report, refuse_page, release_check_report
 
@@ -127,11 +127,12 @@ def check(
 
 
 def _show_check(found: TableCheck, out: Path | None, ctx: typer.Context) -> None:
-    from whosthere.reporting.sections.table_check import risk_table
+    from whosthere.reporting.sections.table_check import error_in_words, risk_table
     from whosthere.reporting.words import texts
 
+    _warn(found.warnings, ctx)
     _show_table(risk_table(found))
-    console.say(texts()["check"]["estimate"], texts()["check"]["off"])
+    console.say(texts()["check"]["estimate"], error_in_words(found))
     for note in found.notes:
         console.say(f"Note: {with_options(note, ctx)}.")
     if out is not None:
@@ -141,6 +142,7 @@ def _show_check(found: TableCheck, out: Path | None, ctx: typer.Context) -> None
 def _show_checked(found: ReleaseCheck, written: Sequence[Path], ctx: typer.Context) -> None:
     from whosthere.reporting.sections.release_check import exposed_table, verdicts_table
 
+    _warn(found.warnings, ctx)
     console.verdict(found.verdict.decision, found.verdict.headline, useless=found.verdict.useless)
     for sentence in found.verdict.reasons:
         console.beneath(sentence, indent=4)
@@ -151,6 +153,10 @@ def _show_checked(found: ReleaseCheck, written: Sequence[Path], ctx: typer.Conte
         console.say(f"Note: {with_options(note, ctx)}.")
     for file in written:
         console.say(f"Written: {file}")
+
+
+def _warn(warnings: Sequence[str], ctx: typer.Context) -> None:
+    console.say(*(f"{with_options(said, ctx)}." for said in warnings), begin="Warning: ")
 
 
 def _show_table(table: Table) -> None:

@@ -12,10 +12,12 @@ from rich.text import Text
 
 from whosthere import progress as moving
 from whosthere.display import counted, duration, inert
+from whosthere.errors import AuditFailedError, LostWorkersError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from rich.status import Status
     from rich.table import Table
@@ -184,6 +186,23 @@ def trying(what: str) -> Iterator[None]:
 def progress(*, one_bar: bool = False) -> AbstractContextManager[moving.Move]:
     """Show how far work has come; where there is no terminal, by few lines."""
     return moving.progress(err, one_bar=one_bar, lines_every=_SECONDS_BETWEEN_LINES)
+
+
+@contextmanager
+def failures(log: Path) -> Iterator[Callable[[object, str], None]]:
+    """Give a function to tell of tasks that failed: a line for each reason follows at the end."""
+    by_reason: dict[str, list[object]] = {}
+    try:
+        yield lambda task, why: by_reason.setdefault(why.strip().splitlines()[-1], []).append(task)
+    except LostWorkersError:
+        raise
+    except AuditFailedError:  # all of them did, and it says why
+        by_reason.clear()
+        raise
+    finally:
+        for why, tasks in by_reason.items():
+            more = f" and {counted(len(tasks) - 1, 'other task')}" if len(tasks) > 1 else ""
+            complain(f"{tasks[0]}{more} failed: {why} (more in {log})")
 
 
 def result(value: dict[str, Any], show: Callable[[], None], *, json: bool) -> None:

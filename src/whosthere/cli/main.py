@@ -24,7 +24,7 @@ from whosthere.cli.recommend import recommend
 from whosthere.cli.records import ingest, simulate
 from whosthere.cli.releases import import_, release
 from whosthere.cli.views import attacks, compare, inspect, mechanisms, report
-from whosthere.errors import InputError
+from whosthere.errors import AuditFailedError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +51,9 @@ class _Command(HelpfulCommand):
                 said = str(error) if stopped else ""
                 console.complain(said or "interrupted; no output was left half-written")
                 raise typer.Exit(_code_of_signal()) from None
+            if isinstance(error, AuditFailedError):
+                console.complain(f"{error}.")
+                raise typer.Exit(SYSTEM_ERROR) from None
             if not isinstance(error, InputError):
                 raise
             commands = cast("HelpfulGroup", typer.main.get_command(app)).commands

@@ -73,20 +73,21 @@ def paper(
         console.result(prepared.to_json(), show, json=json)
     if dry_run:
         return
-    failed: list[str] = []
-    try:
-        with console.progress() as move:
-            result = prepared.run(
-                workers=chosen_workers(cluster or workers),
-                figures=figures,
-                on_progress=move,
-                on_failure=lambda name, task, why: failed.append(
-                    f"{name}: {task} failed: {why.strip().splitlines()[-1]}"
-                ),
-            )
-    finally:
-        for line in failed:
-            console.complain(line)
+    failed = False
+
+    def fails(name: str, task: object, why: str) -> None:
+        nonlocal failed
+        failed = True
+        tell(f"{name}: {task}", why)
+
+    log = Path(out or "") / "EXPERIMENT" / "log.txt"
+    with console.failures(log) as tell, console.progress() as move:
+        result = prepared.run(
+            workers=chosen_workers(cluster or workers),
+            figures=figures,
+            on_progress=move,
+            on_failure=fails,
+        )
     console.result(result.to_json(), partial(_show_result, result, figures=figures), json=json)
     if failed:
         console.complain("the results rest on the other tasks. The same command tries them again")

@@ -13,7 +13,6 @@ from whosthere.cli import console
 from whosthere.cli.audit import show_prospects, traces_of
 from whosthere.cli.options import (
     NOT_GOOD_ENOUGH,
-    SOMETHING_FAILED,
     known_failure,
     takes,
 )
@@ -54,6 +53,7 @@ def recommend(
     --report choice.html`, or `whosthere recommend records/ -m 1000`, or, where all customers are
     counted, `whosthere recommend records/ --everybody`
     """
+    from whosthere.auditing.manifest import note_page, wrote
     from whosthere.auditing.options import AuditOptions
     from whosthere.auditing.policy import Policy
     from whosthere.auditing.work import chosen_workers
@@ -61,10 +61,11 @@ def recommend(
     from whosthere.data.files import refuse_existing
     from whosthere.reporting.report import recommendation_report, refuse_page
     from whosthere.search.search import DEFAULT_FAMILIES, prepare_search
-    from whosthere.search.tester import TrialFailedError
 
     known_failure(fail_on, ("nothing",))
     if report is not None:
+        # The same command resumes a search to its end, and so replaces the page that it wrote.
+        force = force or (out is not None and wrote(out, report))
         refuse_page(report, force=force)
         refuse_existing(report, force=force, inputs=traces)
     options = AuditOptions.of(group_size=group_size, **chosen)
@@ -92,15 +93,13 @@ def recommend(
             if json:
                 console.print_json(prepared.to_json())
             return
-        try:
-            with console.progress(one_bar=True) as move:
-                doers = chosen_workers(cluster or workers)
-                found = prepared.run(policy=judged_by, workers=doers, on_progress=move)
-        except TrialFailedError as error:
-            console.complain(str(error).strip().splitlines()[-1])
-            raise typer.Exit(SOMETHING_FAILED) from None
+        with console.progress(one_bar=True) as move:
+            doers = chosen_workers(cluster or workers)
+            found = prepared.run(policy=judged_by, workers=doers, on_progress=move)
     if report is not None:
         recommendation_report(found).save(report, force=force)
+        if out is not None:
+            note_page(out, report)
     written = [path for path in (out, report) if path is not None]
     show = partial(show_recommendation, found, written, details=details, explain=explain)
     console.result(found.to_json(), show, json=json)

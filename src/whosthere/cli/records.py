@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 _PROBLEMS_FOUND = 2
 _ROLES = {"user": "user", "time": "time", "region": "region", "lon": "longitude",
-          "lat": "latitude", "point": "position", "end region": "destination",
-          "end lon": "longitude of the end", "end lat": "latitude of the end",
-          "end time": "arrival"}  # fmt: skip
+          "lat": "latitude", "point": "position", "place": "ids of places",
+          "end region": "destination", "end lon": "longitude of the end",
+          "end lat": "latitude of the end", "end time": "arrival"}  # fmt: skip
 
 
 def simulate(
@@ -94,6 +94,7 @@ def ingest(
     reach_km: float | None = None,
     polygons: Path | None = None,
     polygon_id: str | None = None,
+    place_column: str | None = None,
     h3: int | None = None,
     user_column: str | None = None,
     user_from_path: bool = False,
@@ -102,6 +103,7 @@ def ingest(
     lon_column: str | None = None,
     lat_column: str | None = None,
     region_column: str | None = None,
+    both_ends: bool = False,
     flows: str | None = None,
     pairs: Path | None = None,
     origin_column: str | None = None,
@@ -111,7 +113,6 @@ def ingest(
     arrival_column: str | None = None,
     start: str | None = None,
     end: str | None = None,
-    box_quantile: float | None = None,
     min_visits: int = 1,
     min_weekly_visits: int = 0,
     mostly_inside: bool = False,
@@ -157,7 +158,8 @@ def ingest(
     except InputError as error:
         if not check:
             raise
-        found = skipped if skipped and isinstance(error, EmptyError) else [*(skipped or ()), error]
+        known = skipped and (error in skipped or isinstance(error, EmptyError))
+        found = skipped if skipped and known else [*(skipped or ()), error]
         _list_problems(map(str, found), context, json=json)
         raise typer.Exit(_PROBLEMS_FOUND) from None
     if out is not None:

@@ -46,11 +46,11 @@ def release(
     """
     from whosthere.auditing.acceptance import (
         acceptance,
-        judged_again,
         not_audited,
         too_little_left,
     )
-    from whosthere.auditing.manifest import fingerprint
+    from whosthere.auditing.loading import load
+    from whosthere.data.files import fingerprint
     from whosthere.data.traces import Traces
     from whosthere.inference.vocabulary import UTILITY_WORDS
     from whosthere.privacy.publish import publish, refuse_one_person
@@ -66,7 +66,7 @@ def release(
     refuse_one_person(everybody, group_size)
     audited, warning = None, f"{not_audited(group_size, everybody)}."
     if audit is not None:
-        found = judged_again(audit)
+        found = load(audit)
         audited = acceptance(found, chosen, group_size, everybody, fingerprint(traces))
         warning = too_little_left(found, Scheme(chosen, group_size or everybody.n_users))
     made = publish(everybody, tables=chosen, group_size=group_size, seed=seed, audited=audited)
@@ -123,7 +123,7 @@ def numbered(out: Path, n: int) -> list[Path]:
 def refuse_release(out: Path, *, force: bool, inputs: Sequence[Path | None]) -> None:
     """Refuse to write a release where one of its files may not be written."""
     from whosthere.data.files import refuse_existing
-    from whosthere.privacy.release import description_path
+    from whosthere.privacy.release_files import description_path
 
     for path in (out, description_path(out)) if out.suffix == ".csv" else (out,):
         refuse_existing(path, force=force, inputs=inputs)
@@ -131,7 +131,7 @@ def refuse_release(out: Path, *, force: bool, inputs: Sequence[Path | None]) -> 
 
 def say_written(out: Path) -> None:
     """Say where a release is, and which file belongs to it."""
-    from whosthere.privacy.release import description_path
+    from whosthere.privacy.release_files import description_path
 
     console.say(f"Written: {out}")
     if out.suffix == ".csv":
@@ -212,6 +212,7 @@ def import_(
                 "epochs": one.release.epochs.to_json(),
                 "nonzero_cells": int((one.release.counts > 0).sum()),
                 "withheld_cells": one.n_withheld,
+                "warnings": list(one.warnings),
                 "notes": list(one.notes),
             }
             for one, file in zip(imported, files, strict=True)
@@ -220,6 +221,7 @@ def import_(
         return
     for one, file in zip(imported, files, strict=True):
         release = one.release
+        console.say(*(f"{with_options(said, ctx)}." for said in one.warnings), begin="Warning: ")
         console.say(
             f"{counted(len(release.regions), 'region')}, {release.epochs}, "
             f"{counted(int((release.counts > 0).sum()), 'cell')} with somebody in them, "

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from whosthere.cli import console
-from whosthere.errors import InputError, RecordsError, listed
+from whosthere.errors import InputError, listed
 
 if TYPE_CHECKING:
     from whosthere.data.reading.source import Source
     from whosthere.data.traces import Traces
-    from whosthere.privacy.mechanism import Preset
+    from whosthere.privacy.catalogue import Preset
     from whosthere.privacy.release import Release
     from whosthere.reporting.sections.comparison import ComparisonPage
     from whosthere.specs import Kind
@@ -105,7 +104,7 @@ def inspect(
     from whosthere.auditing.loading import is_audit, is_finished, load
     from whosthere.cli.screen import show_audit
     from whosthere.data.files import existing, read_metadata
-    from whosthere.privacy.release import is_release
+    from whosthere.privacy.release_files import is_release
 
     existing(file)
     if is_audit(file) and is_finished(file):
@@ -251,10 +250,7 @@ def _columns_used(source: Source) -> dict[str, Any]:
     """Return which column `ingest` would read for what, where that is clear; none without users."""
     from whosthere.data.reading.columns import Columns, arrange
 
-    found: dict[str, str] = {}
-    for role in ("user", "time", "region", "point"):
-        with suppress(RecordsError):
-            found |= arrange(source, Columns(), (role,)).names
+    found = arrange(source, Columns(), ("user", "time", "region", "point"), skipped=[]).names
     return {"columns_used_by_ingest": found} if "user" in found else {}
 
 
@@ -304,8 +300,8 @@ def attacks(*, json: bool = False) -> None:
     """
     from whosthere.adversary.attacks import ATTACKS
     from whosthere.adversary.attacks.base import WORDS
-    from whosthere.adversary.classifiers import CLASSIFIERS
     from whosthere.adversary.knowledge import KNOWLEDGE
+    from whosthere.adversary.models import CLASSIFIERS
 
     def listed_attack(name: str, kind: Kind) -> dict[str, Any]:
         needs = [WORDS[part] for part in sorted(kind.make().uses)]
@@ -331,7 +327,7 @@ def mechanisms(*, presets: bool = False, json: bool = False) -> None:
 
     Example: `whosthere mechanisms --presets`
     """
-    from whosthere.privacy.mechanism import MECHANISMS, PRESETS
+    from whosthere.privacy.catalogue import MECHANISMS, PRESETS
 
     steps = [_about(*one) for one in MECHANISMS.kinds.items() if one[0] not in PRESETS]
     rules = [

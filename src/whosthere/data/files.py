@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
@@ -35,12 +36,15 @@ _MADE_BY = {
 
 
 @contextmanager
-def new_file(path: Path, *, force: bool = False, public: bool = False) -> Iterator[Path]:
+def new_file(
+    path: Path, *, force: bool = False, public: bool = False, record: Path | None = None
+) -> Iterator[Path]:
     """Give a temporary path to write to; it becomes `path` when the block ends well.
 
     The folder is made if missing. Only the owner may read either, unless the file is `public`.
     Whatever goes wrong, Ctrl-C included, `path` is left as it was and the temporary file is
-    removed.
+    removed. If a `record` is kept in a folder above, what is written is recorded there before, so
+    that whatever bears the name is known even if the process is killed in between.
     """
     refuse_existing(path, force=force)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
@@ -49,6 +53,8 @@ def new_file(path: Path, *, force: bool = False, public: bool = False) -> Iterat
         # Made before anything is in it, so that nobody can read it meanwhile.
         temporary.touch(0o666 if public else PRIVATE_FILE, exist_ok=False)
         yield temporary
+        if record is not None:
+            add_checksum(record, temporary, path.relative_to(record.parent).as_posix())
         os.replace(temporary, path)  # noqa: PTH105 - the atomic one, also onto an existing file
     except (OSError, pl.exceptions.ComputeError, pl.exceptions.PanicException) as error:
         reason = getattr(error, "strerror", None) or _reason(error)
@@ -69,6 +75,23 @@ def add_line(path: Path, line: str) -> None:
             file.write(f"{line}\n")
     except OSError as error:  # which does not always name the file
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def fingerprint(path: Path) -> str:
+    """Return the SHA-256 of a file's content, in hexadecimal."""
+    with existing(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def add_checksum(record: Path, path: Path, name: str) -> None:
+    """Record what a file holds now, under a name."""
+    add_line(record, f"{fingerprint(path)}  {name}")
+
+
+def checksums(record: Path) -> set[tuple[str, str]]:
+    """Return what was ever recorded, as SHA-256 and name; a line that was cut off is no matter."""
+    text = record.read_text(encoding="utf-8", errors="replace") if record.is_file() else ""
+    return set(re.findall(r"([0-9a-f]{64})  (\S+)$", text, re.MULTILINE))
 
 
 def refuse_existing(
@@ -130,11 +153,12 @@ def write_table(
     metadata: dict[str, Any],
     force: bool = False,
     public: bool = False,
+    record: Path | None = None,
 ) -> None:
     """Write a Parquet file of our own: a table with its `kind` and metadata inside."""
     head = {"kind": kind, "format": FORMAT_VERSION, **metadata}
     described = {METADATA_KEY: json.dumps(head, allow_nan=False)}
-    with new_file(path, force=force, public=public) as temporary:
+    with new_file(path, force=force, public=public, record=record) as temporary:
         frame.write_parquet(temporary, compression="zstd", metadata=described)
 
 

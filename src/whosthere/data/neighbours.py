@@ -101,6 +101,22 @@ def delaunay(points: Floats) -> Neighbours:
     return as_graph(np.column_stack((lies_at @ joined @ lies_at.T).nonzero()), n)
 
 
+def nearest(points: Floats, most: int) -> Ints32:
+    """Return the points nearest to each (shape (n, 2)) but itself, nearest first.
+
+    Shape (n, most), or (n, n - 1) where there are fewer.
+    """
+    from scipy.spatial import cKDTree  # noqa: PLC0415 - slow to import
+
+    n = len(points)
+    most = min(most, n - 1)
+    found = np.asarray(cKDTree(points).query(points, np.arange(1, most + 2))[1])
+    # A point in the same place may stand before the point itself, which may even be missing.
+    others = found != np.arange(n)[:, None]
+    others[others.all(axis=1), -1] = False
+    return own(found[others].reshape(n, most), np.int32)
+
+
 def _edges_of_places(places: Floats) -> Ints64:
     """Edges between distinct points, shape (n_edges, 2)."""
     from scipy.spatial import Delaunay, QhullError  # noqa: PLC0415 - slow to import

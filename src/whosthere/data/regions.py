@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import polars as pl
 
-from whosthere.arrays import frozen, own
+from whosthere.arrays import Ints32, frozen, own
 from whosthere.data.files import for_sheets, new_file
-from whosthere.data.neighbours import Neighbours, delaunay, project
+from whosthere.data.neighbours import Neighbours, delaunay, nearest, project
 from whosthere.display import Shown
 from whosthere.errors import InputError
 
@@ -32,6 +32,8 @@ MOST_DEGREES = 360.0
 PROJECTED_FIX = "Convert them to longitudes and latitudes in degrees (WGS 84, EPSG:4326)"
 # A hundred-thousandth of a degree is a metre.
 _DIGITS = 6
+# Regions further away than so many others are no neighbours.
+_NEAREST = 20
 
 
 def refuse_position(what: str, lon: float, lat: float) -> None:
@@ -153,6 +155,11 @@ class Regions(Shown):
     def neighbours(self) -> Neighbours:
         """Delaunay neighbours; defined for any positions, also collinear or coinciding ones."""
         return delaunay(self.positions_km)
+
+    @cached_property
+    def nearest(self) -> Ints32:
+        """The regions nearest to each, nearest first, shape (n, 20), or (n, n - 1) if fewer."""
+        return nearest(self.positions_km, _NEAREST)
 
     def outline(self, row: int) -> Outline | None:
         """Return the outline of a region in degrees, None where it is not known."""

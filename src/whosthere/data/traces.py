@@ -30,6 +30,7 @@ from whosthere.errors import FileError, GroupError, InputError
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -51,7 +52,7 @@ class Traces(Shown):
     Parameters
     ----------
     users
-        A distinct text id for each user, sorted.
+        A distinct text id for each user; sorted, unless they were selected in another order.
     indptr
         Shape (n_users + 1,), int64.
     cells
@@ -271,7 +272,7 @@ class Traces(Shown):
         return self.marked(rank[place] < max_regions)
 
     def present(
-        self, first: NDArray[np.int64], until: NDArray[np.int64], period: NDArray[np.int64]
+        self, first: NDArray[np.int64], until: NDArray[np.int64], period: NDArray[np.integer]
     ) -> Traces:
         """Keep the visits of each user from the period `first` on, before the period `until`.
 
@@ -383,7 +384,7 @@ class Traces(Shown):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote."""
+        """Read what `save` wrote, and refuse what traces never are."""
         frame, head = read_table(Path(path), kind=KIND)
         try:
             if frame["user"].null_count():
@@ -399,14 +400,27 @@ class Traces(Shown):
                 _rows_of(frame["weights"])[1] if "weights" in frame.columns else None,
                 most_added,
             )
-            added = np.ones(1) if traces.weights is None else traces.weights
-            if added.size and not 1 <= added.min() <= added.max() <= most_added:
-                raise ValueError("a weight that no visit can have")
+        except FileError as error:
+            raise FileError(error.problem, where=path, fix=error.fix) from error
         except _DAMAGES as error:
             raise FileError("is a damaged traces file", where=path, fix="Make it again") from error
-        if traces.n_visits and not 0 <= traces.cells.min() <= traces.cells.max() < traces.n_cells:
-            raise FileError("holds visits outside its regions and epochs", where=path)
+        for problem in traces._broken():
+            raise FileError(problem, where=path, fix="Make it again")
         return traces
+
+    def _broken(self) -> Iterator[str]:
+        """Say what the class promises and these traces do not keep."""
+        if len(set(self.users)) < self.n_users:
+            yield "has several users with the same id"
+        if self.cells.size and not 0 <= self.cells.min() <= self.cells.max() < self.n_cells:
+            yield "holds visits outside its regions and epochs"
+        rises = np.diff(self.cells, prepend=-1) > 0
+        rises[self.indptr[:-1][np.diff(self.indptr) > 0]] = True
+        if not rises.all():
+            yield "has a user with a cell twice, or with cells that are not in order"
+        added = np.ones(1) if self.weights is None else self.weights
+        if added.size and not 1 <= added.min() <= added.max() <= self.most_added:
+            yield "has a visit that adds less or more to a count than any can"
 
     @cached_property
     def _visitors(self) -> NDArray[np.int32]:

@@ -14,16 +14,17 @@ from whosthere.adversary.attacks.base import View
 from whosthere.adversary.everybody import ScoresOfEverybody, score_everybody
 from whosthere.adversary.suspects import Known, Places, over, visits_of_one
 from whosthere.adversary.targets import read_target
-from whosthere.auditing.acceptance import acceptance, judged_again, not_audited
-from whosthere.auditing.manifest import fingerprint
+from whosthere.auditing.acceptance import acceptance, not_audited
+from whosthere.auditing.loading import load
 from whosthere.auditing.options import several
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.release_check import ReleaseCheck, check_release
 from whosthere.auditing.result import AuditResult
+from whosthere.data.files import fingerprint
 from whosthere.data.traces import Traces
 from whosthere.errors import EmptyError, InputError, listed
 from whosthere.front.given import as_file, compiling_is_said, loaded
-from whosthere.game.table_check import BANDS, TableCheck, Visits, check_table
+from whosthere.game.table_check import TableCheck, Visits, check_table
 from whosthere.inference.vocabulary import STRONGEST
 from whosthere.privacy import publish as publishing
 from whosthere.privacy.possible import refuse_impossible
@@ -85,7 +86,7 @@ def publish(
         The result of an audit, or its folder. The release is refused unless this audit accepted
         exactly this mechanism and group size on these traces, with `weeks` for as many weeks or
         more and for all fewer ones that it tried, and says by which audit it was accepted. Without
-        it, and without a seed, there is a warning. A folder is judged again from its scores.
+        it, and without a seed, there is a warning.
     """
     everybody = loaded(traces)
     chosen = tables_of(several(tables), mechanism, everybody, weeks=weeks, every=every)
@@ -97,7 +98,7 @@ def publish(
         raise InputError(problem, fix="Give its size instead (`group_size`), or no audit (`audit`)")
     if audit is not None:
         with as_file(traces) as (path, _):
-            found = audit if isinstance(audit, AuditResult) else judged_again(audit)
+            found = audit if isinstance(audit, AuditResult) else load(audit)
             audited = acceptance(found, chosen, group_size, everybody, fingerprint(path))
     made = publishing.publish(
         everybody,
@@ -326,8 +327,8 @@ def check(
     group_size
         How many people were counted, if it is known; without traces it hardly matters.
     visits
-        Without traces: numbers of visits to look at, such as 10 or ``"8-12"``; by default 3-5,
-        8-12, 18-24, 35-50.
+        Without traces: numbers of visits to look at, such as 10 or ``"8-12"``; by default those of
+        3-5, 8-12, 18-24 and 35-50 that are no more than there are epochs.
     reader
         How to read another program's table, where something must be said about that.
     seed
@@ -345,10 +346,11 @@ def check(
     if traces is None:
         if len(given) != 1 or group is not None or tables:
             raise InputError("several tables, their cells and groups need traces (`traces`)")
-        bands = [Visits.parse(one) for one in several(visits)] or BANDS
+        bands = [Visits.parse(one) for one in several(visits)]
         read = as_release(given[0], mechanism=mechanism, group_size=group_size, reader=reader)
         found = check_table(read.release, bands, seed=seed)
-        return replace(found, notes=(*read.notes, *found.notes))
+        notes, known = (*read.notes, *found.notes), read.size_is_known
+        return replace(found, notes=notes, warnings=read.warnings, size_is_known=known)
     if visits:
         raise InputError("numbers of visits (`visits`) are for a table without traces")
     judged_by, everybody = Policy.of(policy), loaded(traces)

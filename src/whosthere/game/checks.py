@@ -27,7 +27,6 @@ from whosthere.data.cells import epoch_of, region_of
 from whosthere.data.traces import Group
 from whosthere.game.optimum import distinct
 from whosthere.inference.control import MOMENTS, ROLES
-from whosthere.privacy.probability import log_probability, log_withheld
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -321,15 +320,16 @@ def places(
     Where is the mean of each of the Legendre polynomials 1 to 4 between F(a - 1) and F(a), on -1 to
     1, shape (n_values, 4); it has mean 0 and is at most 1 in size if the law is right.
     """
-    given, alphabet = true.astype(np.int32), mechanism.alphabet(m)
+    given, law = true.astype(np.int32), mechanism.law(m)
+    alphabet = law.alphabet
     value = symbols + alphabet.base
-    log_chance = log_probability(mechanism.steps, given, value, value, m)
+    log_chance = law.log_between(given, value, value)
     lowest, less = np.full_like(value, alphabet.lowest), np.maximum(value - 1, alphabet.lowest)
-    log_below = log_probability(mechanism.steps, given, lowest, less, m)
+    log_below = law.log_between(given, lowest, less)
     below = np.where(value > alphabet.lowest, np.exp(log_below), 0.0)
     if alphabet.withholds:
         # The lowest of all symbols.
-        log_held, is_held = log_withheld(mechanism.steps, given, m), symbols == 0
+        log_held, is_held = law.log_withheld(given), symbols == 0
         log_chance = np.where(is_held, log_held, log_chance)
         below = np.where(is_held, 0.0, below + np.exp(log_held))
     chance = np.exp(log_chance)

@@ -168,13 +168,12 @@ def _over(release: Release, people: Traces) -> Release:
     """Return a release over the cells of traces; those that the table does not have are 0."""
     row = {region: i for i, region in enumerate(people.regions.ids)}
     rows = np.array([row.get(region, -1) for region in release.regions.ids])
-    late, rest = divmod(release.epochs.start - people.epochs.start, people.epochs.length)
-    columns = late + np.arange(release.epochs.n)
+    columns = release.epochs.places_in(people.epochs)
     fix = "Give traces over the regions and epochs of the table, or say its cells (`tables`)"
     if (rows < 0).any():
         problem = f"{(rows < 0).sum():,} regions of the table are not in the traces"
         raise InputError(problem, fix=fix)
-    if rest or columns[0] < 0 or columns[-1] >= people.epochs.n:
+    if (columns < 0).any() or (np.diff(columns) != 1).any():
         problem = f"the table has {release.epochs}, and the traces {people.epochs}"
         raise InputError(problem, fix=fix)
     values = np.zeros(people.shape, np.int32)

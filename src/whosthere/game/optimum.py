@@ -28,8 +28,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from whosthere.inference.scores import RULED_OUT
-from whosthere.privacy.probability import own_draws
-from whosthere.privacy.step import WITHHELD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
     from whosthere.data.traces import Group
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.mechanism import Mechanism
-    from whosthere.privacy.probability import OwnDraw
     from whosthere.privacy.publish import Publication, PublishedTable
 
 _ByDraw: TypeAlias = "list[tuple[float, NDArray[np.float64]]]"
@@ -143,9 +140,9 @@ def _ratios_for(table: PublishedTable, who: Group, *, is_in: bool) -> _ByDraw:
         log_ratios(facts.mechanism, symbols, without, facts.most_count, added)
         for added, without in enumerate(others, 1)
     )
-    draws = own_draws(facts.mechanism.steps, facts.most_count)
-    given = [_given_draw(draw, facts, symbols, others[0], plain) for draw in draws] or [plain]
-    chances = [draw.log_chance for draw in draws] or [0.0]
+    draws = facts.mechanism.law(facts.most_count).own_draws()
+    given = [_given_draw(value, facts, symbols, others[0], plain) for _, value in draws] or [plain]
+    chances = [chance for chance, _ in draws] or [0.0]
     return [(chance, np.concatenate([one, *heavier]))
             for chance, one in zip(chances, given, strict=True)]  # fmt: skip
 
@@ -172,27 +169,25 @@ def _ratios_of_releases(tables: Sequence[PublishedTable]) -> Iterator[_ByDraw]:
         log_ratios(facts.mechanism, symbols, others, facts.most_count, added)
         for added in range(1, tables[0].group.everybody.heaviest + 1)
     )
-    draws = own_draws(facts.mechanism.steps, facts.most_count)
-    given = [_given_draw(draw, facts, symbols, others, plain) for draw in draws] or [plain]
+    draws = facts.mechanism.law(facts.most_count).own_draws()
+    given = [_given_draw(value, facts, symbols, others, plain) for _, value in draws] or [plain]
     if heavier:
         given = [np.hstack([one, *heavier]) for one in given]
-    chances = [draw.log_chance for draw in draws] or [0.0]
+    chances = [chance for chance, _ in draws] or [0.0]
     return (list(zip(chances, of_release, strict=True)) for of_release in zip(*given, strict=True))
 
 
 def _given_draw(
-    draw: OwnDraw,
+    published: int,
     facts: Facts,
     symbols: NDArray[np.int32],
     others: NDArray[np.int32],
     plain: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return ratios with those of a draw in all cells where none of the others is."""
+    """Return ratios with those of what a draw publishes where none of the others is."""
     alphabet = facts.mechanism.alphabet(facts.most_count)
     values = alphabet.values(np.arange(int(symbols.max(initial=0)) + 1))
-    held = values == WITHHELD
-    ends = np.where(held, alphabet.lowest, values).astype(np.int64)
-    within = np.where(held, draw.log_withheld(), draw.log_probability(ends, ends))
+    within = np.where(values == published, 0.0, -np.inf)
     without = facts.mechanism.log_pmf(values, 0, facts.most_count)
     return np.where(others == 0, _less(within, without)[symbols], plain)
 
@@ -226,7 +221,7 @@ def _less(with_one: NDArray[np.float64], without: NDArray[np.float64]) -> NDArra
     """Return the log of a ratio of chances, given their logs."""
     with np.errstate(invalid="ignore"):
         ratio = with_one - without
-    # Impossible either way: several noise steps can make a chance too small for a number.
+    # Impossible either way: a chance can be too small for a number.
     return np.nan_to_num(ratio, nan=0.0, neginf=-np.inf, posinf=_PROVED)
 
 

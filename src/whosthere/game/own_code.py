@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whosthere.privacy.cell_key import TableFile
+from whosthere.privacy.change_file import TableFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -226,7 +226,7 @@ def _left_to_publish(
     truth = table.truth
     if layout != ORDINARY:
         covered = population.under(layout.in_finest_cells).tested
-        published = layout.spread(table.release.people, covered.epochs.n)
+        published = layout.spread(table.release.people, covered.epochs)
         covered = covered if table.stays is None else table.stays.within(covered)
         truth = covered.counts(table.group.rows)
     found = utility(published, truth)
@@ -312,15 +312,9 @@ def tests_and_controls(
 
     The order in which tasks were done leaves no trace. Tasks without scores are left out.
     """
-    return by_setting(map(str, plan.settings), [scores[one] for one in plan.tasks if one in scores])
-
-
-def by_setting(
-    settings: Iterable[str], tables: Iterable[pl.DataFrame]
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the same of the tables of tasks, which come in the order of the plan."""
+    tables = [scores[one] for one in plan.tasks if one in scores]
     rows = pl.concat([pl.DataFrame(schema=SCHEMA), *tables])
-    order = {setting: i for i, setting in enumerate(settings)}
+    order = {str(setting): i for i, setting in enumerate(plan.settings)}
     place = pl.col("setting").replace_strict(order, return_dtype=pl.Int32)
     # Within a setting the order of the tasks stays: target by target, release by release.
     rows = rows.sort(place, maintain_order=True)

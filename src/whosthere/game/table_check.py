@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,9 @@ from whosthere.adversary.attacks import LikelihoodRatio
 from whosthere.adversary.counting import rows_of_visits
 from whosthere.adversary.rates import fit_rates
 from whosthere.adversary.scorer import Asked, Table
+from whosthere.data.flows import Pairs
 from whosthere.data.traces import Group, Traces
+from whosthere.display import counted
 from whosthere.errors import InputError
 from whosthere.game.leaks import LEAST_TERM, leaks_of_people
 from whosthere.inference.finding import Finding
@@ -51,6 +54,9 @@ _ROOM = 4
 # common. Chosen by milan-like and MiBici under suppression.
 _SPREAD = 0.2
 _RESAMPLES = 2000
+# What the error of estimates was measured on, see docs/how-to/check-a-table.md: epochs of so long,
+# and 1,000 people. Numbers of people that are similar are within these.
+_MEASURED_LENGTH, _MEASURED_SIZES = timedelta(hours=1), (500, 2000)
 
 
 class Visits(NamedTuple):
@@ -91,6 +97,18 @@ class TableCheck:
     """Where and when people are found, with the columns `whosthere.game.leaks.LEAKS`."""
     notes: tuple[str, ...] = ()
     """What a reader must know of how the table was read, in sentences."""
+    warnings: tuple[str, ...] = ()
+    """What makes wrong whatever is found, in sentences."""
+    size_is_known: bool = True
+    """Whether somebody said how many people were counted."""
+
+    @property
+    def error_is_known(self) -> bool:
+        """Whether the error of such estimates was measured for such tables."""
+        release, (least, most) = self.release, _MEASURED_SIZES
+        of_that_kind = release.epochs.length == _MEASURED_LENGTH
+        of_that_kind &= self.size_is_known and least <= release.group_size <= most
+        return of_that_kind and not isinstance(release.regions, Pairs)
 
     def to_json(self) -> dict[str, Any]:
         """Return everything but the leaks as a JSON object."""
@@ -100,6 +118,7 @@ class TableCheck:
             "group_size": self.release.group_size,
             "regions": len(self.release.regions),
             "epochs": self.release.epochs.to_json(),
+            "warnings": list(self.warnings),
             "notes": list(self.notes),
             "findings": [
                 {"visits": one.setting, "metric": one.metric, "people": one.n_targets}
@@ -109,8 +128,12 @@ class TableCheck:
         }
 
 
-def check_table(release: Release, visits: Sequence[Visits] = BANDS, *, seed: int = 0) -> TableCheck:
-    """Estimate how well people with so many visits would be found in a table."""
+def check_table(release: Release, visits: Sequence[Visits] = (), *, seed: int = 0) -> TableCheck:
+    """Estimate how well people with so many visits would be found in a table.
+
+    By default those of `BANDS` who can be in a single region in each epoch. A bound on the visits
+    that are counted of a person is none on those that are made: it is applied to who is drawn.
+    """
     rng = generator(check_seed(seed), "check")
     if not release.mechanism.has_law:
         raise InputError("no law is known of a mechanism of your own", fix="Audit it instead")
@@ -121,7 +144,7 @@ def check_table(release: Release, visits: Sequence[Visits] = BANDS, *, seed: int
             "no count is shown, so nothing tells how many people there are",
             fix="Give a table with counts above 0",
         )
-    visits = list(dict.fromkeys(visits))
+    visits, notes = _looked_for(visits, release.epochs.n)
     rates = np.exp(fit_rates(release).base)
     total = float(rates.sum())
     chosen = [one for one in visits if _can_be_made(one.most, rates)]
@@ -129,9 +152,9 @@ def check_table(release: Release, visits: Sequence[Visits] = BANDS, *, seed: int
         raise InputError(
             f"the table holds about {total:,.0f} visits, too few, or in too few of its "
             f"{rates.size:,} cells, to say anything about people with {visits[0]} of them",
-            fix="Give smaller numbers of visits (`visits`)",
+            fix="Give smaller numbers of visits (`visits`), or a table of more people",
         )
-    notes = tuple(
+    notes += tuple(
         f"Nothing is said about people with {one} visits: the table holds about {total:,.0f} in "
         "all, or in too few cells"
         for one in visits
@@ -152,6 +175,22 @@ def check_table(release: Release, visits: Sequence[Visits] = BANDS, *, seed: int
     leak = np.concatenate([one[3] for one in trials])
     leaks = leaks_of_people(rows, leak, "check", release.facts)
     return TableCheck(release, tuple(findings), leaks, notes)
+
+
+def _looked_for(visits: Sequence[Visits], n_epochs: int) -> tuple[list[Visits], tuple[str, ...]]:
+    """Return whom to look for, and a note on those who would be in several regions an epoch."""
+    beyond = [one for one in visits or BANDS if one.most > n_epochs]
+    so_many = f"{', '.join(map(str, beyond))} visits"
+    has = f"the table has {counted(n_epochs, 'epoch')}"
+    if visits:
+        note = f"Somebody with {so_many} must be in several regions in an epoch: {has}"
+        return list(dict.fromkeys(visits)), (note,) if beyond else ()
+    note = (
+        f"Nothing is said about people with {so_many}: a person is taken to be in one region in an "
+        f"epoch, and {has}. If people can be in several, say how many visits they make (`visits`)"
+    )
+    within = [one for one in BANDS if one not in beyond]
+    return within or [Visits(1, n_epochs)], (note,) if beyond else ()
 
 
 def _can_be_made(n: int, rates: Floats) -> bool:

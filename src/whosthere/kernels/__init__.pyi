@@ -10,8 +10,28 @@ from .fitted_rates import (
     relative_deviations as relative_deviations,
     standardised_residuals as standardised_residuals,
 )
-from .groups import LINE as LINE, publish_groups as publish_groups
-from .l1_logistic import minimise as minimise
+from .frequencies import (
+    Circles as Circles,
+    Laws as Laws,
+    Parts as Parts,
+    Totals as Totals,
+    Visits as Visits,
+    chances_by_sum as chances_by_sum,
+    chances_of_visits as chances_of_visits,
+    expected_counts as expected_counts,
+    laws_on_circles as laws_on_circles,
+    laws_together as laws_together,
+    weights_of_sums as weights_of_sums,
+)
+from .groups import (
+    LINE as LINE,
+    Noise as Noise,
+    count_groups as count_groups,
+    drop_small as drop_small,
+    publish_at as publish_at,
+    publish_counts as publish_counts,
+)
+from .l1 import minimise as minimise
 from .lines import (
     Scales as Scales,
     find_levels as find_levels,
@@ -19,6 +39,11 @@ from .lines import (
     log_ratios_at_nodes as log_ratios_at_nodes,
     means_without_each as means_without_each,
     sum_log_chances as sum_log_chances,
+)
+from .near import (
+    pulls as pulls,
+    slope_by_weights as slope_by_weights,
+    slopes_by_cell as slopes_by_cell,
 )
 from .panels import compare_rounds as compare_rounds, count_scores as count_scores
 from .rows import (
@@ -39,9 +64,6 @@ from .rows import (
     take_rows as take_rows,
 )
 from .scoring import N_LANES as N_LANES, score_rows as score_rows
-from .stages import Stages as Stages
-from .sums import law_of_sum as law_of_sum
-from .sums import thinned as thinned
 from .threads import in_parts as in_parts, one_thread as one_thread
 from .unicity import (
     People as People,

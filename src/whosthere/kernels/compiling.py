@@ -7,7 +7,11 @@ numbers written out where another kernel takes them, for each of which that one 
 
 from __future__ import annotations
 
+import atexit
+import os
 from contextlib import contextmanager
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numba
@@ -18,11 +22,33 @@ if TYPE_CHECKING:
 
 _Loop = TypeVar("_Loop", bound="Callable[..., Any]")
 _njit: Callable[..., Callable[[_Loop], _Loop]] = numba.njit
+_config: Any = numba.config
 
 
 def kernel(*, fastmath: bool | set[str] = False) -> Callable[[_Loop], _Loop]:
     """Compile what Python calls: once, kept on the disk, and without the interpreter's lock."""
-    return _njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=fastmath)
+    kept = _njit(cache=True, nogil=True, no_cfunc_wrapper=True, fastmath=fastmath)
+
+    def compiled(loop: _Loop) -> _Loop:
+        try:
+            return kept(loop)
+        except RuntimeError:  # there is no folder to keep it in
+            _keep_for_now()
+            return kept(loop)
+
+    return compiled
+
+
+def _keep_for_now() -> None:
+    """Keep what is compiled in a private folder for as long as this process lives.
+
+    Whoever installed the package, as in a container, may have left nothing that can be written to.
+    Processes that this one starts use the folder, too.
+    """
+    folder = mkdtemp(prefix="whosthere-")
+    atexit.register(rmtree, folder, ignore_errors=True)
+    os.environ["NUMBA_CACHE_DIR"] = _config.CACHE_DIR = folder
+    _Teller.said = _FOR_NOW
 
 
 @contextmanager
@@ -32,14 +58,22 @@ def said_once(say: Callable[[str], None]) -> Iterator[None]:
         yield
 
 
+_FOR_NOW = (
+    "Compiling for this run alone: about 10 s ... Nothing that is compiled can be kept; set "
+    "NUMBA_CACHE_DIR to a folder that can be written to."
+)
+
+
 class _Teller(event.Listener):
+    said = "Compiling for this machine, once: about 10 s ..."
+
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say: Callable[[str], None] | None = say
 
     def on_start(self, event: object) -> None:  # noqa: ARG002
         say, self._say = self._say, None
         if say:
-            say("Compiling for this machine, once: about 10 s ...")
+            say(self.said)
 
     def on_end(self, event: object) -> None:
         pass

@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import gzip
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
+from zoneinfo import ZoneInfo
+
+import polars as pl
 
 from whosthere.data.cities import simulate
+from whosthere.data.reading.opening import read_single
 from whosthere.data.reading.read import read_records
 from whosthere.data.reading.source import readable
-from whosthere.errors import FileError, InputError, suggestion
+from whosthere.errors import EmptyError, FileError, InputError, suggestion
 
 if TYPE_CHECKING:
     from whosthere.data.traces import Traces
@@ -83,6 +88,9 @@ _ENDINGS = (".geojson", ".geojson.gz")
 _POINT, _BEGINNING = b"geomPoint", 2**16
 # Side of a cell of the grid: 100 of them cover the box, 2.56 square kilometres each.
 _CELL_KM = 1.6
+# Along each axis, this share of the tweets is kept, and the grid covers them.
+_MIDDLE = 0.99
+_WEEK = [datetime(2013, 11, day, tzinfo=ZoneInfo("Europe/Rome")) for day in (1, 8)]
 
 
 def find_dataset(**chosen: Unpack[StudyChoices]) -> tuple[Dataset, Path | None]:
@@ -136,19 +144,30 @@ def is_milan_file(path: Path) -> bool:
 def made_traces(dataset: Dataset, milan: Path | None) -> Traces:
     """Return the traces of a simulated city, always the same, or of the real Milan file.
 
-    Of the latter, the first week of November 2013 is read over the paper's grid, in hours, in the
-    box that holds 99 % of the records along each axis.
+    Of the latter, the first week of November 2013 is read over the paper's grid, in hours.
     """
     if milan is None:
         return simulate(dataset.name, seed=_CITY_SEED).traces()
     return read_records(
-        milan,
+        _tweets(milan),
         grid_km=_CELL_KM,
         timezone="Europe/Rome",
         user_column="user",
         time_column="timestamp",
-        start="2013-11-01",
-        end="2013-11-08",
-        box_quantile=0.99,
+        start=_WEEK[0],
+        end=_WEEK[1],
         drop_invalid=True,
     )
+
+
+def _tweets(milan: Path) -> pl.DataFrame:
+    """Read the tweets of the week, of which 99 % along each axis are kept: those in the middle."""
+    first, end = (moment.timestamp() for moment in _WEEK)
+    second, degrees = pl.col("timestamp").cast(pl.Float64, strict=False), pl.col("lon", "lat")
+    low, high = degrees.quantile((1 - _MIDDLE) / 2), degrees.quantile((1 + _MIDDLE) / 2)
+    with readable(milan):
+        tweets = read_single(milan).select("user", "timestamp", "lon", "lat")
+        week = tweets.filter(second.is_between(first, end, closed="left"))
+        if week.is_empty():
+            raise EmptyError("has no tweets of the first week of November 2013", where=milan)
+        return week.filter(pl.all_horizontal(degrees.is_between(low, high)))

@@ -19,7 +19,8 @@ from whosthere.game.plan import Setting
 from whosthere.inference.vocabulary import STUDY_ONLY
 from whosthere.paper.study_attacks import InformedTest, KnockKnock, RegionsAndTruth, ZeroKnowledge
 from whosthere.paper.study_noise import EightBitLaplace, UnlimitedLaplace
-from whosthere.privacy.mechanism import RAW, STEPS, Mechanism
+from whosthere.privacy.catalogue import RAW, STEPS
+from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.scheme import Scheme
 from whosthere.specs import Catalogue
 

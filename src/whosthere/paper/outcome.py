@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from whosthere._version import __version__
 from whosthere.adversary.attacks import TrainedAttack
 from whosthere.auditing.manifest import json_object
+from whosthere.auditing.store import RunFolder
 from whosthere.data.files import new_file
 from whosthere.display import counted, told
 from whosthere.errors import FileError
@@ -138,10 +139,12 @@ def write_outcome(
 
 
 def finished_in(folder: Path) -> dict[str, pl.DataFrame]:
-    """Return what was found of each target, by experiment; not where every task failed."""
+    """Return what was found of each target, by experiment."""
     found = {name: folder / name / "targets.parquet" for name in EXPERIMENTS}
-    rows = {name: pl.read_parquet(file) for name, file in found.items() if file.exists()}
-    return {name: some for name, some in rows.items() if not some.is_empty()}
+    there = {name: file for name, file in found.items() if file.exists()}
+    for file in there.values():
+        RunFolder(file.parent).check_results()
+    return {name: pl.read_parquet(file) for name, file in there.items()}
 
 
 def _draw(

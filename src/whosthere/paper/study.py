@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from whosthere.adversary.attacks import TrainedAttack
 from whosthere.auditing.choices import whole_numbers
-from whosthere.auditing.manifest import fingerprint, json_object, only_one, write_json
+from whosthere.auditing.manifest import json_object, only_one, write_json
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.run import PreparedAudit, prepare_audit
 from whosthere.auditing.work import Job, Outcome, Workers
+from whosthere.data.files import fingerprint
 from whosthere.data.traces import Traces
-from whosthere.errors import FileError
+from whosthere.errors import AuditFailedError, FileError, LostWorkersError
 from whosthere.paper.choices import StudyChoices
 from whosthere.paper.datasets import Dataset, find_dataset, is_milan_file, made_traces
 from whosthere.paper.description import describe
 from whosthere.paper.experiments import ALL, EXPERIMENTS, named_experiments, size_of
-from whosthere.paper.outcome import StudyResult, finished_in, write_outcome
+from whosthere.paper.outcome import StudyResult, write_outcome
 from whosthere.reporting.report import REPORT, audit_report
 from whosthere.seeds import check_seed
 
@@ -108,18 +109,23 @@ class PreparedStudy:
             description = describe(traces, self.dataset, seed=self._record["seed"])
             write = partial(write_outcome, self._folder, self.dataset, description)
             for experiment, audit in self.audits.items():
-                result = audit.run(
-                    policy=Policy.default(),
-                    workers=_Kept(workers),
-                    leaks=self._size.leaks,
-                    what_if=False,
-                    on_progress=_shifted(on_progress, before, total),
-                    on_failure=partial(on_failure, experiment.name),
-                )
+                move = _shifted(on_progress, before, total)
                 before += len(audit.plan.tasks)
+                try:
+                    result = audit.run(
+                        policy=Policy.default(),
+                        workers=_Kept(workers),
+                        leaks=self._size.leaks,
+                        what_if=False,
+                        on_progress=move,
+                        on_failure=partial(on_failure, experiment.name),
+                    )
+                except LostWorkersError:
+                    raise
+                except AuditFailedError:
+                    continue
                 audit_report(result).save(self._folder / experiment.name / REPORT, force=True)
-                if finished_in(self._folder):
-                    write(figures=False)
+                write(figures=False)
             return write(figures=figures)
 
 

@@ -16,17 +16,19 @@ from whosthere import kernels, specs
 from whosthere.adversary import attacks
 from whosthere.adversary.attacks import Answer, Attack, Auxiliary, FittedAttack, TrainedAttack
 from whosthere.adversary.attacks.trained import Untuned, believed, sampler_over
-from whosthere.adversary.classifiers import L1, classifier, moments
-from whosthere.adversary.groups import Aggregates, FeaturesOfTables, GroupSampler
+from whosthere.adversary.classifiers import L1, moments
+from whosthere.adversary.features import FeaturesOfTables
+from whosthere.adversary.groups import Aggregates, GroupSampler
 from whosthere.adversary.knowledge import Regions
 from whosthere.adversary.marginals import LEAST_MEAN, Marginals, empirical, estimate_mean
+from whosthere.adversary.models import classifier
 from whosthere.adversary.suspects import Known, Places
 from whosthere.adversary.synthetic import Exponential, SamePeople, UnicityModel, parse_activity
 from whosthere.data.cells import region_of
 from whosthere.privacy.step import Correction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from whosthere.data.traces import Traces
     from whosthere.kernels.count_matrix import CountMatrix
     from whosthere.privacy.facts import Facts
-    from whosthere.privacy.mechanism import Noise
     from whosthere.privacy.release import Release
 
 # Processes of the authors' scripts that share the state of the random numbers.
@@ -50,13 +51,13 @@ class ForkedSampler(GroupSampler):
     """
 
     seed: int = 0
-    stages = None
 
-    def noise(self, shape: tuple[int, ...], n: int, rng: np.random.Generator) -> Iterator[Noise]:  # noqa: ARG002
-        same = np.random.default_rng(self.seed)
-        drawn = [self.mechanism.draw(shape, same) for _ in range(max(n // _WORKERS, 1))]
+    def noise(self) -> None:
+        return None
+
+    def noise_seeds(self, n: int, rng: np.random.Generator) -> Sequence[int]:  # noqa: ARG002
         # Of single groups, those with the target have even numbers, and other noise.
-        return (drawn[i % len(drawn)] for i in range(n))
+        return [self.seed + i % max(n // _WORKERS, 1) for i in range(n)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

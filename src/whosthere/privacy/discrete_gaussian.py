@@ -8,7 +8,7 @@ Steinke, 2020).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from scipy.special import log_ndtr
 
-from whosthere.privacy.exact_sampling import Randomness, discrete_normal
+from whosthere.privacy.exact_noise import Randomness, discrete_normal
+from whosthere.privacy.lattice import discrete_shift
 from whosthere.privacy.noise import BUDGETS, PrivateNoise
-from whosthere.privacy.trade_off import Concentrated
 from whosthere.privacy.units import Guarantee, Unit, unit_parameter
 from whosthere.specs import CHANCE, POSITIVE, parameter
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from whosthere.privacy.trade_off import TradeOff
 
     Floats = NDArray[np.float64]
 
@@ -45,8 +47,6 @@ class DiscreteGaussian(PrivateNoise):
         CHANCE, "chance that is left out where an eps is told of it", default=1e-6
     )
     unit: Unit = unit_parameter()  # noqa: RUF009 - a field
-    # What rho and delta come to.
-    eps: float = field(init=False, compare=False, repr=False)
 
     name: ClassVar[str] = "discrete-gaussian"
     example: ClassVar[str] = "discrete-gaussian(rho=0.5, unit=event)"
@@ -55,9 +55,10 @@ class DiscreteGaussian(PrivateNoise):
     randomness: ClassVar[Randomness] = Randomness.EXACT
     _reach: ClassVar[float] = 8.9
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "eps", Concentrated(self.rho).eps_at(self.delta))
+    @cached_property
+    def eps(self) -> float:  # type: ignore[override]
+        """What rho and delta come to."""
+        return self.trade_off(self.unit.most_visits).eps_at(self.delta)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -74,11 +75,11 @@ class DiscreteGaussian(PrivateNoise):
         return np.asarray(place + self.window[0], np.int32)
 
     def draw_securely(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
-        square = self.unit.most_visits
-        return discrete_normal(shape, square / (2 * Fraction(repr(self.rho))))
+        variance = self.unit.most_visits / (2 * Fraction(repr(self.rho)))
+        return discrete_normal(math.prod(shape), variance).reshape(shape)
 
-    def trade_off(self, differing: int) -> Concentrated:
-        return Concentrated(differing / (2 * self.scale**2))
+    def trade_off(self, differing: int) -> TradeOff:
+        return discrete_shift(self.unit.most_visits / (2 * self.rho), differing)
 
     def log_cdf(self, z: ArrayLike) -> Floats:
         return self.log_sf(-np.asarray(z, np.float64) - 1)

@@ -41,6 +41,8 @@ class Facts:
             raise InputError(f"a group of {self.group_size} people", fix="Give at least 1")
         if self.most_added < 1:
             raise InputError(f"a person adds {self.most_added} at most", fix="Give at least 1")
+        for unit in self.mechanism.units:
+            unit.period(self.epochs)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -4,39 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from whosthere.display import told
 from whosthere.errors import InputError, SpecError
-from whosthere.privacy.cell_key import CellKey, Ptable, TableFile
-from whosthere.privacy.discrete_gaussian import DiscreteGaussian
-from whosthere.privacy.guarantees import describe_guarantee
-from whosthere.privacy.noise import DiscreteLaplace, Gaussian, Laplace
-from whosthere.privacy.probability import (
-    alphabet_of,
-    expected,
-    log_probability,
-    log_withheld,
-    placed,
-    tabulate,
-)
-from whosthere.privacy.rounding import Floor, RandomRound, Round, RoundBySize, Suppress
-from whosthere.privacy.scaling import Scale
+from whosthere.privacy.catalogue import MECHANISMS, RAW, steps_of
+from whosthere.privacy.cell_key import Ptable
+from whosthere.privacy.change_file import TableFile
+from whosthere.privacy.law import Law
+from whosthere.privacy.ledger import describe_guarantee
 from whosthere.privacy.step import NO_DRAW, WITHHELD, Correction, Draw, Span, Step
-from whosthere.specs import MOST_COUNT, OPEN, Catalogue, Kind, content
+from whosthere.specs import MOST_COUNT, OPEN, Kind, content
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import timedelta
 
     from numpy.typing import ArrayLike, NDArray
 
     from whosthere.data.traces import Group, Traces
-    from whosthere.kernels.stages import Stages
-    from whosthere.privacy.step import Alphabet
+    from whosthere.privacy.step import Alphabet, Tabulated
     from whosthere.privacy.units import Guarantee, Unit
 
 Noise: TypeAlias = "tuple[Draw, ...]"
@@ -44,73 +31,12 @@ Noise: TypeAlias = "tuple[Draw, ...]"
 _FAMILY = f"laplace(eps={OPEN}, unit=event)"
 
 
-RAW = "raw"
-"""Stands for no step at all, so it changes nothing within a longer mechanism."""
-STEPS: tuple[type[Step], ...] = (
-    Suppress,
-    Floor,
-    Round,
-    RoundBySize,
-    RandomRound,
-    CellKey,
-    Ptable,
-    Scale,
-    Laplace,
-    DiscreteLaplace,
-    Gaussian,
-    DiscreteGaussian,
-)
-"""All kinds of step that specs can name, in the order of lists."""
-
-
-@dataclass(frozen=True)
-class Preset:
-    """A rule that a publisher is known to use: its spec, what it means, and where that is told.
-
-    `assumed` is what the publisher does not say, if anything.
-    """
-
-    spec: str
-    meaning: str
-    publisher: str
-    year: int
-    source: str
-    assumed: str = ""
-
-
-PRESETS: Mapping[str, Preset] = MappingProxyType(
-    {name: Preset(**one) for name, one in told("whosthere.privacy", "presets").items()}
-)
-"""The rules of presets.toml by name."""
-
-
-MECHANISMS = Catalogue(
-    "mechanism",
-    {
-        RAW: Kind(tuple, example=RAW, summary="publish the true counts"),
-        **{
-            kind.name: replace(Kind.of(kind), make=lambda kind=kind, **fields: (kind(**fields),))
-            for kind in STEPS
-        },
-        **{
-            name: Kind(
-                lambda preset=preset: Mechanism.parse(preset.spec).steps,
-                example=name,
-                summary=preset.meaning,
-            )
-            for name, preset in PRESETS.items()
-        },
-    },
-)
-"""Each kind makes a tuple of steps."""
-
-
 @dataclass(frozen=True)
 class Mechanism:
     """The `steps` that turn true counts into published values, each cell by itself, in order.
 
-    A published value is a whole number, or `WITHHELD`. Without a step, counts are published as
-    they are.
+    At most one of them leaves something to chance. A published value is a whole number, or
+    `WITHHELD`. Without a step, counts are published as they are.
 
     A publisher first lets it `bound` the traces, counts, and lets it `apply` itself to the
     counts. All of it is public but the noise.
@@ -120,14 +46,16 @@ class Mechanism:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", tuple(self.steps))
-        for i, step in enumerate(self.steps):
+        for step in self.steps:
             if not isinstance(step, Step):
                 raise SpecError(f"{step!r} is not a step of a mechanism")
-            if step.noise_of == "people" and any(one.scale for one in self.steps[:i]):
-                raise SpecError(
-                    f"after noise, {step} would have to change counts of cells with nobody in them",
-                    fix=f"Put {step.name} before the noise",
-                )
+        if len(self.random_steps) > 1:
+            first, second = self.random_steps[:2]
+            raise SpecError(
+                f"{first} and {second} both leave something to chance, and the chance of what "
+                "comes of both is not computed",
+                fix="Leave one of them out, or write both as one step of your own",
+            )
 
     @classmethod
     def parse(cls, given: Mechanism | str) -> Mechanism:
@@ -137,7 +65,7 @@ class Mechanism:
         """
         if isinstance(given, Mechanism):
             return given
-        return cls(tuple(step for steps in MECHANISMS.parse_chain(given) for step in steps))
+        return cls(steps_of(given))
 
     def __str__(self) -> str:
         return " | ".join(map(str, self.steps)) or RAW
@@ -147,9 +75,13 @@ class Mechanism:
         """A text that is the same exactly for equal mechanisms, for keys of random numbers."""
         return repr(tuple(content(step) for step in self.steps))
 
+    def law(self, most: int) -> Law:
+        """Return what it does to counts from 0 to `most`."""
+        return Law(self.steps, most)
+
     def alphabet(self, m: int) -> Alphabet:
         """Return what can be published for groups of m people: a range, and whether to withhold."""
-        return alphabet_of(self.steps, m)
+        return self.law(m).alphabet
 
     @property
     def withheld(self) -> Span | None:
@@ -218,15 +150,11 @@ class Mechanism:
         """The differential privacy that the mechanism gives, where it can be claimed.
 
         Noise must come first: then all later steps only process what is private already. Steps
-        before it would change how far one unit moves the counts. So would bounding for a later
-        step with a unit that reaches beyond the first one's, where one visit more can push out
-        another one that is of another unit.
+        before it would change how far one unit moves the counts.
         """
         given = self.steps[0].guarantee if self.steps else None
         # Nobody can check what else a function of a user's own looks at.
-        if given is None or not self.has_law:
-            return None
-        return given if all(given.unit.holds_whole(unit) for unit in self.units) else None
+        return given if self.has_law else None
 
     def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:
         """Drop visits at random until every step's unit is within its bound."""
@@ -261,7 +189,7 @@ class Mechanism:
         if not self.steps:
             return values.copy()
         remaining, held = iter(noise), None
-        for step, within in placed(self.steps, m)[0]:
+        for step, within in self.law(m).placed:
             draw = next(remaining) if step.is_random else NO_DRAW
             if held is None:
                 values = step.publish(values, draw, within)
@@ -276,36 +204,32 @@ class Mechanism:
         """Return what is published for true counts in 0..m of a group of m people."""
         return self.publish(counts, self.draw(np.shape(counts), rng), m)
 
-    def tabulated(self, m: int) -> Stages | None:
-        """Return the mechanism as tables for compiled code; None where a step has none.
+    def tabulated(self, m: int) -> Tabulated | None:
+        """Return the mechanism as one table, whose results are symbols of the `alphabet`.
 
-        The noise has the same law as that of `draw`, and is drawn from other random numbers.
+        None where a step has none, or where something is done to counts before noise is added.
         """
-        return tabulate(self.steps, m)
+        return self.law(m).tabulated()
 
     def expected(self, m: int, *, withheld: float = 0.0) -> NDArray[np.float64] | None:
         """Return the mean published count for each true count in 0..m, shape (m + 1,).
 
-        Withheld counts are taken for the given number. None where `tabulated` gives none.
+        Withheld counts are taken for the given number. None where a step has no table.
         """
-        return expected(self.steps, m, withheld)
+        return self.law(m).expected(withheld)
 
     def log_pmf(self, published: ArrayLike, true: ArrayLike, m: int) -> NDArray[np.float64]:
         """Return log P(published | true count) in a group of m, minus infinity where impossible.
 
         Both arrays broadcast against each other. Published values lie in the `alphabet`.
-        Precise in the far tails too; where several noise steps are summed over, down to 1e-18.
+        Precise in the far tails too.
         """
-        values = _checked(true, Span(0, m), m, "true counts")
-        lowest, highest, withholds = self.alphabet(m)
+        law, values = self.law(m), _checked(true, Span(0, m), m, "true counts")
+        lowest, highest, withholds = law.alphabet
         given = np.asarray(published)
-        held = given == WITHHELD if withholds else np.zeros((), np.bool_)
-        given = np.where(held, lowest, given) if held.any() else given
-        ends = _checked(given, Span(lowest, highest), m, "published counts").astype(np.int64)
-        found = log_probability(self.steps, values, ends, ends, m)
-        if held.any():
-            found = np.where(held, log_withheld(self.steps, values, m), found)
-        return np.asarray(found)
+        shown = np.where(given == WITHHELD, lowest, given) if withholds else given
+        _checked(shown, Span(lowest, highest), m, "published counts")
+        return law.log_pmf(given, values)
 
     def pmf(self, published: ArrayLike, true: ArrayLike, m: int) -> NDArray[np.float64]:
         """Return P(published | true count) in a group of m people, exactly; see `log_pmf`."""
@@ -340,10 +264,8 @@ class Mechanism:
             reason = "Nothing is left to chance"
         elif not any(step.guarantee for step in self.steps):
             reason = "What is left to chance follows no privacy budget"
-        elif self.steps[0].guarantee is None:
-            reason = "Noise does not come first"
         else:
-            reason = "The noise steps protect different units"
+            reason = "Noise does not come first"
         return f"{reason}, so no formal guarantee is given."
 
 

@@ -17,9 +17,10 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from whosthere.errors import SpecError
-from whosthere.privacy.exact_sampling import Randomness, floored_normal, two_sided_geometric
+from whosthere.privacy.exact_noise import Randomness, discrete_laplace, rounded_laplace
+from whosthere.privacy.lattice import walk
 from whosthere.privacy.shapes import AddedNoise
-from whosthere.privacy.trade_off import NormalShift, TradeOff, gaussian_sigma, walk
+from whosthere.privacy.trade_off import NormalShift, TradeOff, gaussian_sigma
 from whosthere.privacy.units import Guarantee, Unit, unit_parameter
 from whosthere.specs import CHANCE, POSITIVE, parameter
 
@@ -120,7 +121,8 @@ class _TwoSidedGeometric(PrivateNoise):
 
     def draw_securely(self, shape: tuple[int, ...]) -> Ints32:
         rate = Fraction(repr(self.eps)) / self.unit.most_visits
-        return two_sided_geometric(shape, rate, fair_sides=self._fair_sides)
+        drawn = rounded_laplace if self._fair_sides else discrete_laplace
+        return drawn(math.prod(shape), rate).reshape(shape)
 
     def trade_off(self, differing: int) -> TradeOff:
         still = -math.expm1(-1 / self.scale) / 2 if self._fair_sides else 0.0
@@ -166,7 +168,11 @@ class DiscreteLaplace(_TwoSidedGeometric):
 
 @dataclass(frozen=True)
 class Gaussian(PrivateNoise):
-    """Normal noise, rounded down, with the least sigma that gives (eps, delta) to one `unit`."""
+    """Normal noise, rounded down, with the least sigma that gives (eps, delta) to one `unit`.
+
+    It is for audits and trials: no release of it states a guarantee, as its noise is not drawn
+    exactly. Publishers have `DiscreteGaussian`.
+    """
 
     eps: float = _budget()
     delta: float = parameter(
@@ -178,7 +184,6 @@ class Gaussian(PrivateNoise):
     example: ClassVar[str] = "gaussian(eps=1, delta=1e-6, unit=event)"
     summary: ClassVar[str] = "add normal noise, rounded down, that is (eps, delta)-private"
     _kind: ClassVar[str] = "Rounded-down Gaussian noise"
-    randomness: ClassVar[Randomness] = Randomness.EXACT
     _reach: ClassVar[float] = 8.9
 
     @cached_property
@@ -188,9 +193,6 @@ class Gaussian(PrivateNoise):
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Ints32:
         noise = rng.normal(0, self.scale, shape)
         return np.floor(noise, out=noise).astype(np.int32)
-
-    def draw_securely(self, shape: tuple[int, ...]) -> Ints32:
-        return floored_normal(shape, self.scale)
 
     def trade_off(self, differing: int) -> NormalShift:
         return NormalShift(math.sqrt(differing) / self.scale)

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 import numpy as np
 
 from whosthere.errors import InputError, SpecError, quote
-from whosthere.privacy.mechanism import MECHANISMS, RAW, Mechanism
-from whosthere.privacy.step import Step
+from whosthere.privacy.catalogue import MECHANISMS, RAW
+from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.shapes import AtRandom
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -32,7 +33,7 @@ _WORDS = 4
 
 
 @dataclass(frozen=True)
-class OwnStep(Step):
+class OwnStep(AtRandom):
     """A function of all counts at once. Two are equal if they have the same name.
 
     An audit keeps its scores by that name, and a fingerprint of the code beside it.
@@ -41,7 +42,6 @@ class OwnStep(Step):
     name: str  # type: ignore[misc]  # of each step, and not of the class
     function: Function = field(compare=False, repr=False)
 
-    is_random: ClassVar[bool] = True
     has_law: ClassVar[bool] = False
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Draw:  # noqa: ARG002
@@ -78,7 +78,7 @@ class OwnStep(Step):
             fix="Use what needs no law of the mechanism",
         )
 
-    split = lands = log_landing
+    lands = log_landing
 
     def __str__(self) -> str:
         return self.name

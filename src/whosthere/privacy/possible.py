@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whosthere.errors import InputError
-from whosthere.privacy.mechanism import PRESETS, RAW, Mechanism
+from whosthere.privacy.catalogue import PRESETS, RAW
+from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.rounding import BASES
 from whosthere.privacy.step import WITHHELD
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 # A published count comes from a true one near it, if from any: maps and roundings move counts by
 # less than this, and noise leaves any count where it is with some chance.
-_REACH = 150
+_REACH, _AT_ONCE = 150, 64
 _MOST_FITTING = 4
 
 
@@ -29,10 +30,7 @@ def impossible(values: Ints32, mechanism: Mechanism, m: int) -> Ints64:
     `WITHHELD` may be among them. Numbers beyond the mechanism's range are left to `Release`. None
     where no law is known.
     """
-    if not mechanism.has_law:
-        return np.empty(0, np.int64)
-    distinct = np.unique(values).astype(np.int64)
-    return distinct[[not _can_be(int(value), mechanism, m) for value in distinct]]
+    return np.array(list(_strange(values, mechanism, m)), np.int64)
 
 
 def withholds(mechanism: Mechanism, count: int, m: int) -> bool:
@@ -51,7 +49,7 @@ def fitting(values: Ints32, m: int, *, hidden: int = 0) -> list[str]:
     found = (
         spec
         for spec in dict.fromkeys(_candidates(values, hidden))
-        if not impossible(values, mechanism := Mechanism.parse(spec), m).size
+        if next(_strange(values, mechanism := Mechanism.parse(spec), m), None) is None
         and (not marked or withholds(mechanism, hidden, m))
     )
     return [spec for spec, _ in zip(found, range(_MOST_FITTING), strict=False)]
@@ -74,19 +72,25 @@ def said(value: int) -> str:
     return "a withheld count" if value == WITHHELD else f"a count of {value}"
 
 
-def _can_be(value: int, mechanism: Mechanism, m: int) -> bool:
-    if value == WITHHELD:
-        return mechanism.withheld is not None
+def _strange(values: Ints32, mechanism: Mechanism, m: int) -> Iterator[int]:
+    """Yield what `impossible` returns, a few at a time, so that the first is found soon."""
+    if not mechanism.has_law:
+        return
+    distinct = np.unique(values).astype(np.int64)
+    if WITHHELD in distinct and mechanism.withheld is None:
+        yield WITHHELD
     lowest, highest, _ = mechanism.alphabet(m)
-    if not lowest <= value <= highest:
-        return True
-    at = np.array([value])
-    # Nearly always the count itself.
-    if 0 <= value <= m and np.isfinite(mechanism.log_pmf(at, at, m))[0]:
-        return True
-    near = round(value / mechanism.slope)
-    true = np.arange(max(0, near - _REACH), min(m, near + _REACH) + 1)
-    return bool(np.isfinite(mechanism.log_pmf(at, true, m)).any())
+    asked = distinct[(distinct != WITHHELD) & (lowest <= distinct) & (distinct <= highest)]
+    if asked.size:
+        # Nearly always a value comes from the count itself.
+        same = np.clip(asked, 0, m)
+        asked = asked[~np.isfinite(mechanism.log_pmf(asked, same, m))]
+    for first in range(0, asked.size, _AT_ONCE):
+        some = asked[first : first + _AT_ONCE]
+        near = np.rint(some / mechanism.slope).astype(np.int64)
+        true = np.clip(near[:, None] + np.arange(-_REACH, _REACH + 1), 0, m)
+        can_be = np.isfinite(mechanism.log_pmf(some[:, None], true, m)).any(axis=1)
+        yield from some[~can_be].tolist()
 
 
 def _candidates(values: Ints32, hidden: int) -> Iterator[str]:

@@ -15,7 +15,7 @@ from whosthere.display import in_one_line, stacked
 from whosthere.errors import GroupError, InputError
 from whosthere.privacy.cell_key import people_keys
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.guarantees import GuaranteeLedger
+from whosthere.privacy.ledger import GuaranteeLedger
 from whosthere.privacy.release import Release
 from whosthere.privacy.table_words import tables_of
 from whosthere.seeds import generator
@@ -49,11 +49,10 @@ class Stays:
 
     def within(self, traces: Traces) -> Traces:
         """Return traces without the visits that these people made while they were not counted."""
-        length, n = traces.epochs.length, traces.epochs.n
-        table = np.arange(n) * int(length.total_seconds()) // int(self.every.total_seconds())
-        first, until = np.zeros(traces.n_users, np.int64), np.full(traces.n_users, n)
+        first = np.zeros(traces.n_users, np.int64)
+        until = np.full(traces.n_users, traces.epochs.n)
         first[self.rows], until[self.rows] = self.first, self.until
-        return traces.present(first, until, table)
+        return traces.present(first, until, traces.epochs.begun_in(self.every))
 
     def sizes(self) -> NDArray[np.int64]:
         """Return how many people are counted in each table, shape (n_tables,)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,23 +12,15 @@ import polars as pl
 
 from whosthere.arrays import frozen, own
 from whosthere.data.epochs import Epochs
-from whosthere.data.files import (
-    existing,
-    for_sheets,
-    from_sheets,
-    new_file,
-    read_metadata,
-    read_table,
-    write_table,
-)
+from whosthere.data.files import existing
 from whosthere.data.flows import regions_from_json
 from whosthere.data.frames import Frame, rows_of_cells, with_cells
-from whosthere.data.reading.times import to_utc_micros
 from whosthere.display import facts_table, in_one_line
 from whosthere.errors import FileError, InputError
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.guarantees import GuaranteeLedger
+from whosthere.privacy.ledger import GuaranteeLedger
 from whosthere.privacy.mechanism import Mechanism
+from whosthere.privacy.release_files import AGAIN, read_counts, write_counts
 from whosthere.privacy.step import WITHHELD
 
 if TYPE_CHECKING:
@@ -39,8 +30,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from whosthere.data.regions import Regions
-
-KIND = "release"
 
 
 @dataclass(frozen=True)
@@ -223,7 +212,8 @@ class Release:
         if not self.ledger.states_guarantee:
             return (
                 f"The noise comes from {self.ledger.randomness.value}, which was not made to "
-                "withstand an attacker. So nothing is guaranteed."
+                "withstand an attacker (that of discrete-gaussian, discrete-laplace and laplace "
+                "was). So nothing is guaranteed."
             )
         return stated
 
@@ -265,36 +255,13 @@ class Release:
 
         A Parquet file carries its description; that of a CSV file is ``NAME.csv-metadata.json``.
         """
-        path = Path(path)
-        if path.suffix == ".parquet":
-            table, about = self.to_frame(), self._describe()
-            write_table(table, path, kind=KIND, metadata=about, force=force, public=True)
-        elif path.suffix == ".csv":
-            description = description_path(path)
-            head = json.dumps({"kind": KIND, **self._describe()}, indent=1, allow_nan=False)
-            # Both are whole before either takes its place: they belong together.
-            with (
-                new_file(path, force=force, public=True) as new_counts,
-                new_file(description, force=force, public=True) as new_description,
-            ):
-                new_description.write_text(head, encoding="utf-8")
-                table = self.to_frame()
-                table = table.with_columns(for_sheets(table["region"]))
-                table.write_csv(new_counts, datetime_format="%Y-%m-%dT%H:%M:%S%:z")
-        else:
-            raise FileError("has an unknown extension", where=path, fix=_ENDINGS)
+        write_counts(self.to_frame(), self._describe(), Path(path), force=force)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote."""
         path = existing(Path(path))
-        if path.suffix == ".parquet":
-            table, head = read_table(path, kind=KIND)
-        elif path.suffix == ".csv":
-            head = _read_description(path)
-            table = _read_csv(path)
-        else:
-            raise FileError("has an unknown extension", where=path, fix=_ENDINGS)
+        table, head = read_counts(path)
         if head.get("own_mechanism"):
             raise FileError(
                 "was made by a mechanism of its publisher's own, whose code is not in the file",
@@ -313,10 +280,12 @@ class Release:
             accepted = head.get("audit")
             audited = None if accepted is None else Audited.from_json(accepted)
             return cls.from_frame(table, facts, ledger, audited)
+        except FileError as error:
+            raise FileError(error.problem, where=path, fix=error.fix) from error
         except _DAMAGES as error:
             unfit = isinstance(error, KeyError | TypeError | AttributeError)
             reason = "its description does not fit" if unfit else str(error).rstrip(".")
-            raise FileError(f"is a damaged release ({reason})", where=path, fix=_AGAIN) from error
+            raise FileError(f"is a damaged release ({reason})", where=path, fix=AGAIN) from error
 
     def _describe(self) -> dict[str, Any]:
         return {
@@ -333,7 +302,6 @@ class Release:
         }
 
 
-_ENDINGS, _AGAIN = "Use .parquet or .csv", "Write or copy it again"
 _DAMAGES = (
     AttributeError,
     KeyError,
@@ -342,44 +310,3 @@ _DAMAGES = (
     OverflowError,
     pl.exceptions.PolarsError,
 )
-
-
-def is_release(path: Path) -> bool:
-    """Tell whether a file is a release of ours, and not another program's table."""
-    if path.suffix == ".parquet":
-        return (read_metadata(path) or {}).get("kind") == KIND
-    return path.is_file() and description_path(path).exists()
-
-
-def description_path(path: Path) -> Path:
-    """Return where the description of a release as CSV is kept."""
-    return path.with_name(f"{path.name}-metadata.json")
-
-
-def _read_description(path: Path) -> dict[str, Any]:
-    described = description_path(path)
-    if not described.exists():
-        raise FileError(
-            f"has no description beside it ({described.name})",
-            where=path,
-            fix="Read other programs' tables with `whosthere import`",
-        )
-    try:
-        head: dict[str, Any] = json.loads(described.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise FileError("is not readable JSON", where=described, fix=_AGAIN) from error
-    if not isinstance(head, dict):
-        raise FileError("does not describe a release", where=described, fix=_AGAIN)
-    return head
-
-
-def _read_csv(path: Path) -> pl.DataFrame:
-    schema = {"region": pl.String, "epoch_start": pl.String, "count": pl.Int32}
-    try:
-        table = pl.read_csv(path, schema_overrides={**schema, "withheld": pl.Boolean})
-        kept = [*schema, *(["withheld"] if "withheld" in table.columns else [])]
-        times = to_utc_micros(table["epoch_start"], None).cast(pl.Datetime("us", "UTC"))
-        regions = from_sheets(table["region"])
-        return table.select(kept).with_columns(regions, times.alias("epoch_start"))
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise FileError("cannot be read as a release", where=path, fix=_AGAIN) from error

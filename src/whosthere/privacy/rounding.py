@@ -1,29 +1,27 @@
-"""Suppression, floors and rounding, as publishers of statistics use them."""
+"""Suppression, floors, rounding and scaling, as publishers of statistics use them."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from whosthere.errors import SpecError
-from whosthere.privacy.shapes import ChanceTable, Choices, Map, sent_into
+from whosthere.privacy.shapes import ChanceTable, Choices, Map
 from whosthere.privacy.step import (
     Correction,
     Counts,
-    Ends,
     Floats,
-    Pulled,
     Span,
     Step,
     Tabulated,
 )
 from whosthere.specs import (
     MOST_COUNT,
+    POSITIVE,
     WHOLE,
     OneOf,
     Text,
@@ -33,14 +31,10 @@ from whosthere.specs import (
     parameter,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
 BASES = (2, 3, 5, 10, 15, 20, 30, 50, 100)
 """Numbers that a search tries to round to, from the weakest protection to the strongest."""
 _THRESHOLDS = (*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 75, 100)
-# With more ways to round than this, it is quicker to sum over the noise of an earlier step.
+# With more ways to round than this, no table is made.
 _MOST_WAYS = 1000
 
 CHANCES = Text(
@@ -210,21 +204,6 @@ class RandomRound(_ToMultiples, ChanceTable):
         results = np.stack([np.maximum(below, within.lowest), above], axis=-1)
         return Choices(results.astype(np.int32, copy=False), np.stack([1 - up, up], axis=-1))
 
-    def pull_back(self, lo: Ends, hi: Ends, within: Span) -> Iterator[Pulled] | None:
-        if self.to > _MOST_WAYS:
-            return None
-        sums = within._replace(highest=within.highest + self.to - 1)
-        first, last = sent_into(lambda values: self._rounded_down(values, within), lo, hi, sums)
-        return (
-            Pulled(
-                math.log(chance),
-                np.maximum(first - added, within.lowest),
-                np.minimum(last - added, within.highest),
-            )
-            for added, chance in enumerate(self._chances_of_added.tolist())
-            if chance > 0
-        )
-
     def tabulated(self, within: Span) -> Tabulated | None:
         if self.to > _MOST_WAYS:
             return None
@@ -303,3 +282,35 @@ class RoundBySize(Map):
     def describe(self) -> str:
         said = ", ".join(f"from {least:,} on to {to:,}" for least, to in self.bands)
         return f"Counts are rounded to multiples that grow with them, {said}."
+
+
+@dataclass(frozen=True)
+class Scale(Map):
+    """Counts are multiplied, and rounded to the nearest whole number, upwards from the middle."""
+
+    by: float = parameter(POSITIVE, "what counts are multiplied by")
+    name: ClassVar[str] = "scale"
+    example: ClassVar[str] = "scale(by=5.13)"
+    summary: ClassVar[str] = "multiply counts, and round to whole numbers"
+
+    def apply(self, values: Counts, within: Span) -> Counts:
+        if within.highest * self.by > MOST_COUNT:
+            raise SpecError(
+                f"{self} takes counts of {within.highest:,} beyond {MOST_COUNT:,}",
+                fix="Scale by less, or count fewer people",
+            )
+        return np.asarray(np.floor(values * self.by + 0.5), np.int32)
+
+    def span(self, within: Span) -> Span:
+        return self.lands(within, within)
+
+    @property
+    def slope(self) -> float:
+        return self.by
+
+    @property
+    def changes_counts(self) -> bool:
+        return self.by != 1
+
+    def describe(self) -> str:
+        return f"Counts are multiplied by {format_number(self.by)} and rounded."

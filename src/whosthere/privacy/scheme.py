@@ -78,7 +78,8 @@ class Layout:
             regions = regions.merged(self.regions, self.names)
             merged = int(np.bincount(self.regions).max())
             region = np.array(self.regions, dtype=np.int32)[region]
-        cells = cell_at(region, epoch // self.epochs, epochs.n).astype(np.int32, copy=False)
+        epoch = traces.epochs.slots(epochs.length)[epoch]
+        cells = cell_at(region, epoch, epochs.n).astype(np.int32, copy=False)
         person = np.repeat(np.arange(traces.n_users, dtype=np.int32), np.diff(traces.indptr))
         made = replace(traces, regions=regions, epochs=epochs)
         if self.counts == "people" and traces.weights is None:
@@ -112,22 +113,19 @@ class Layout:
         """Return how many epochs are within the time that is published."""
         if self.times is None:
             return epochs.n
-        if self.every % epochs.length:
-            length = format_length(self.every)
-            problem = f"a table of {length} does not hold whole epochs of these: {epochs}"
-            fix = f"Give a multiple of {format_length(epochs.length)} (`every`)"
-            raise InputError(problem, fix=fix)
         most = self.most_times(epochs)
         if self.times > most:
             covered = replace(self, times=most).in_time
             problem = f"the data cover {covered}, less than the {self.in_time} asked for (`weeks`)"
             fix = f"Ask for {most} or less" if most else "Give a shorter time (`every`)"
             raise InputError(problem, fix=fix)
-        return self.times * (self.every // epochs.length)
+        n = int((epochs.begun_in(self.every) < self.times).sum())
+        epochs.part(0, n).slots(self.every, "tables of {} (`every`)")
+        return n
 
     def most_times(self, epochs: Epochs) -> int:
         """Return how often a table can be published within some epochs, from the first on."""
-        return epochs.n * epochs.length // self.every
+        return epochs.n_whole(self.every)
 
     @property
     def in_finest_cells(self) -> Layout:
@@ -148,14 +146,14 @@ class Layout:
         of = "" if name else f" of {length}"
         return f"{counted(self.times, name or 'period')}{of}"
 
-    def spread(self, counts: NDArray[np.int32], n_epochs: int) -> NDArray[np.float64]:
+    def spread(self, counts: NDArray[np.int32], epochs: Epochs) -> NDArray[np.float64]:
         """Return counts of the table spread evenly over the traces' own regions and epochs.
 
         So a table is compared with the truth in all its detail, however coarse the table is.
-        `n_epochs` are those of the traces within the time that is published.
+        `epochs` are those of the traces within the time that is published.
         """
         region = np.arange(len(counts)) if self.regions is None else np.array(self.regions)
-        epoch = np.arange(n_epochs) // self.epochs
+        epoch = epochs.slots(self.epochs * epochs.length)
         parts = np.outer(np.bincount(region)[region], np.bincount(epoch)[epoch])
         return np.asarray(counts[np.ix_(region, epoch)] / parts)
 
@@ -233,23 +231,16 @@ class TableScheme:
 
         The table is made of these epochs, and a person adds so much to a cell at most.
         """
-        if self.layout.times is not None and epochs.n % self.layout.epochs:
-            length = format_length(self.layout.epochs * epochs.length)
+        joined = epochs.joined(self.layout.epochs)
+        epochs.slots(joined.length)
+        if self.layout.times is not None and joined.end > epochs.end:
             raise InputError(
-                f"epochs of {length} (`tables`) do not end with the {self.layout.in_time} "
-                "asked for (`weeks`)",
+                f"epochs of {format_length(joined.length)} (`tables`) do not end with the "
+                f"{self.layout.in_time} asked for (`weeks`)",
                 fix="Use shorter epochs that end with each table, or another time (`every`)",
             )
-        joined = np.arange(epochs.n) // self.layout.epochs
         for unit in self.mechanism.units:
-            period = unit.period(epochs)
-            if period is not None and (np.diff(period)[np.diff(joined) == 0] > 0).any():
-                length = format_length(self.layout.epochs * epochs.length)
-                raise InputError(
-                    f"{self.mechanism} bounds each {unit.name}, and some epochs of {length} hold "
-                    "parts of several (`tables`)",
-                    fix="Use shorter epochs that end with the day, or another unit",
-                )
+            unit.period(joined)
         for step in self.mechanism.steps:
             given = step.guarantee
             if most_added > 1 and given and given.delta and given.unit.bounds_visits:

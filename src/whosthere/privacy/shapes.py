@@ -13,24 +13,18 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from whosthere.privacy.step import (
-    NO_DRAW,
     WITHHELD,
     Correction,
     Counts,
     Draw,
-    Ends,
     Floats,
     Ints,
-    Outcomes,
-    Pulled,
     Span,
     Step,
     Tabulated,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from numpy.typing import ArrayLike
 
 # Values of noise that are worth a table.
@@ -60,57 +54,32 @@ class Map(Step):
             return mapped
         return np.where(self.withheld.holds(values), np.int32(WITHHELD), mapped)
 
+
+class AtRandom(Step):
+    """A step that leaves something to chance."""
+
+    is_random: ClassVar[bool] = True
+
+    @abstractmethod
     def log_landing(self, values: Ints, lo: Ints, hi: Ints, within: Span) -> Floats:
-        mapped = self.publish(values.astype(np.int32, copy=False), NO_DRAW, within)
-        return np.where((lo <= mapped) & (mapped <= hi), 0.0, -np.inf)
+        """Return the log of the chance to land in lo..hi; all arrays broadcast.
 
-    def split(self, values: Counts, within: Span, *, block: int) -> Iterator[Outcomes]:  # noqa: ARG002
-        mapped = self.publish(values, NO_DRAW, within)[..., None]
-        logs = np.where(mapped == WITHHELD, -np.inf, 0.0)
-        yield Outcomes(np.where(mapped == WITHHELD, np.int32(within.lowest), mapped), logs)
+        `hi` is not below the range of the results.
+        """
 
-    def pull_back(self, lo: Ends, hi: Ends, within: Span) -> Iterator[Pulled]:
-        first, last = sent_into(lambda values: self.apply(values, within), lo, hi, within)
-        if self.withheld is None:
-            yield Pulled(0.0, first, last)
-            return
-        # What is withheld lies in the middle and is sent nowhere.
-        lowest, highest = self.withheld
-        yield Pulled(0.0, first, np.minimum(last, lowest - 1))
-        yield Pulled(0.0, np.maximum(first, highest + 1), last)
+    def tabulated(self, within: Span) -> Tabulated | None:  # noqa: ARG002
+        """Return the step as tables, by which many counts are published at once.
 
-    def tabulated(self, within: Span) -> Tabulated:
-        counts = np.arange(within.lowest, within.highest + 1, dtype=np.int32)
-        return Tabulated(0, np.ones(1), self.publish(counts, NO_DRAW, within))
+        A step that gives None is as good as any other, only slower.
+        """
+        return None
 
 
-def sent_into(
-    apply: Callable[[Counts], Counts], lo: Ends, hi: Ends, within: Span
-) -> tuple[Ends, Ends]:
-    """Return the first and the last number that a rising function sends into lo..hi.
-
-    There is none where the first is above the last. Found by bisection, for all ends at once.
-    """
-    # The last is the one before the first that goes beyond.
-    wanted = np.stack(np.broadcast_arrays(lo, hi + 1))
-    size = within.highest - within.lowest + 1
-    below = np.zeros(wanted.shape, np.int64)
-    step = 1 << (size.bit_length() - 1)
-    while step:
-        further = below + step
-        at = np.minimum(within.lowest + further - 1, within.highest)
-        below += step * ((further <= size) & (apply(at.astype(np.int32)) < wanted))
-        step //= 2
-    return within.lowest + below[0], within.lowest + below[1] - 1
-
-
-class AddedNoise(Step):
+class AddedNoise(AtRandom):
     """A random whole number Z that is added to a count; the sum is kept within the range.
 
     A subclass gives `draw`, `log_cdf`, `log_sf`, `window` and `scale`.
     """
-
-    is_random: ClassVar[bool] = True
 
     @property
     @abstractmethod
@@ -154,20 +123,8 @@ class AddedNoise(Step):
         # Whatever falls outside of the range is collected at its ends.
         low = np.where(lo <= within.lowest, -np.inf, lo - values)
         high = np.where(hi >= within.highest, np.inf, hi - values)
-        return np.where(lo > hi, -np.inf, self.log_between(low, high))
-
-    def split(self, values: Counts, within: Span, *, block: int) -> Iterator[Outcomes]:
-        lowest, highest = self.window
-        first = max(lowest, within.lowest - int(values.max(initial=within.lowest)))
-        end = min(highest, within.highest - int(values.min(initial=within.highest))) + 1
-        given = values[..., None]
-        for start in range(first, end, block):
-            noise = np.arange(start, min(start + block, end), dtype=np.int32)
-            results: Counts = given + noise
-            logs = self.log_landing(given, results, results, within)
-            yield Outcomes(
-                np.clip(results, *within), np.where(within.holds(results), logs, -np.inf)
-            )
+        nowhere = lo > np.minimum(hi, within.highest)
+        return np.where(nowhere, -np.inf, self.log_between(low, high))
 
     def tabulated(self, within: Span) -> Tabulated | None:
         lowest, highest = self.window
@@ -189,15 +146,13 @@ class Choices(NamedTuple):
     chances: Floats
 
 
-class ChanceTable(Step):
+class ChanceTable(AtRandom):
     """A few results for each count, and their chances.
 
     A subclass gives `choices`. A cell draws one number between 0 and 1 and takes the result at
     which the chances so far exceed it. So two groups that share the draw differ as little as they
     can.
     """
-
-    is_random: ClassVar[bool] = True
 
     @abstractmethod
     def choices(self, values: Counts, within: Span) -> Choices:
@@ -237,14 +192,6 @@ class ChanceTable(Step):
             total += inside * chances[..., i]
         with np.errstate(divide="ignore"):
             return np.log(total)
-
-    def split(self, values: Counts, within: Span, *, block: int) -> Iterator[Outcomes]:
-        results, chances = self.choices(values, within)
-        with np.errstate(divide="ignore"):
-            logs = np.log(chances)
-        for start in range(0, results.shape[-1], block):
-            part = slice(start, start + block)
-            yield Outcomes(results[..., part], logs[..., part])
 
 
 def _log1mexp(x: Floats) -> Floats:

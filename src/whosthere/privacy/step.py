@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from whosthere.arrays import own
-from whosthere.privacy.exact_sampling import Randomness
+from whosthere.privacy.exact_noise import Randomness
 from whosthere.specs import check_parameters, write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from whosthere.data.traces import Group
@@ -92,21 +90,6 @@ class Correction(Enum):
     """Visits are taken from quiet regions and epochs: the shares become too uneven."""
     STRETCH = "stretch"
     """About the same is added everywhere: the shares become too even."""
-
-
-class Pulled(NamedTuple):
-    """An interval of counts before a step, and the log of the chance that it is the right one."""
-
-    log_chance: float
-    lo: Ends
-    hi: Ends
-
-
-class Outcomes(NamedTuple):
-    """Results of counts, and the logs of their chances, shape (..., j)."""
-
-    values: Counts
-    log_chances: Floats
 
 
 class Tabulated(NamedTuple):
@@ -213,40 +196,6 @@ class Step(ABC):
         None where only eps and delta are known, or nothing.
         """
         return None
-
-    # The chances of its results
-
-    @abstractmethod
-    def log_landing(self, values: Ints, lo: Ints, hi: Ints, within: Span) -> Floats:
-        """Return the log of the chance to land in lo..hi; all arrays broadcast.
-
-        `hi` is not below the range of the results.
-        """
-
-    @abstractmethod
-    def split(self, values: Counts, within: Span, *, block: int) -> Iterator[Outcomes]:
-        """Yield all results for each count, about `block` of them at a time, shape (..., j).
-
-        Results may be left out as long as their chances sum up to less than 1e-18.
-        """
-
-    def pull_back(self, lo: Ends, hi: Ends, within: Span) -> Iterator[Pulled] | None:  # noqa: ARG002
-        """Return the counts that this step sends into lo..hi, where these are intervals; else None.
-
-        A map yields one interval, or one on either side of what it withholds. A step that chooses
-        at random between maps yields one for each. An interval is empty where its low end is above
-        its high end.
-        """
-        return None
-
-    def tabulated(self, within: Span) -> Tabulated | None:  # noqa: ARG002
-        """Return the step as tables, by which many counts are published at once.
-
-        A step that gives None is as good as any other, only slower.
-        """
-        return None
-
-    # Where its results lie
 
     @abstractmethod
     def lands(self, counts: Span, within: Span) -> Span:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
@@ -33,7 +34,7 @@ from whosthere.display import counted
 from whosthere.errors import EmptyError, InputError, RecordsError, listed, quote
 
 if TYPE_CHECKING:
-    from datetime import date, timedelta
+    from datetime import date
 
     from whosthere.data.regions import Regions
 
@@ -48,14 +49,15 @@ class Rows(NamedTuple):
     """Published counts as the table has them.
 
     The frame has the columns region (text), time and count as written, and row, its index in the
-    file. The form says how times are written, see `TimeReader`; the notes, what was left out; the
-    span, how long each count lasts, where the table says so.
+    file. The form says how times are written, see `TimeReader`; the notes, what was left out, and
+    whether that was totals; the span, how long each count lasts, where the table says so.
     """
 
     frame: pl.DataFrame
     form: str
     notes: tuple[str, ...]
     span: timedelta | None
+    has_totals: bool
 
 
 @dataclass(frozen=True)
@@ -85,16 +87,15 @@ class RowReader:
     def _long(self, source: Source) -> Rows:
         columns = self.columns
         if self.date is not None:
-            name = columns.find("date", source.columns)
-            if name is not None and holds_dates(source.head(SAMPLE_ROWS)[name]):
+            head = source.head(SAMPLE_ROWS)
+            names = (columns.find(role, source.columns) for role in ("date", "time"))
+            if any(name is not None and holds_dates(head[name]) for name in names):
                 raise _useless_date()
             schema = {**source.schema, _DATE: pl.String()}
             source = replace(source, schema=schema, constants={_DATE: self.date.isoformat()})
             columns = replace(columns, date=_DATE)
         layout = arrange(source, columns, ("region", "count", "time"), time_format=self.form)
         *_, clock = parts_of(layout.names["time"], source.columns)
-        if self.date is not None and clock == layout.names["time"]:
-            raise _useless_date()
         [(_, form)] = find_forms([layout], self.form)
         whole = source.whole()
         table = whole.select(layout.chosen).with_row_index("row")
@@ -105,8 +106,12 @@ class RowReader:
         total = _is_total(table["region"])
         if table["time"].dtype == pl.String:
             total |= _is_total(table["time"])
-        span = span_of(whole[clock]) if whole.schema[clock] == pl.String else None
-        return Rows(table.filter(~total), form, _totals(int(total.sum()), "row"), span)
+        # A table without any time is of all the day that is given.
+        span = timedelta(days=1) if clock == _DATE else None
+        if span is None and whole.schema[clock] == pl.String:
+            span = span_of(whole[clock])
+        n_totals = int(total.sum())
+        return Rows(table.filter(~total), form, _totals(n_totals, "row"), span, n_totals > 0)
 
     def _wide(self, source: Source) -> Rows:
         found = source.columns
@@ -152,7 +157,7 @@ class RowReader:
             form = shape_of(moments)
             if form == DAY_OR_MONTH:
                 form = decided([moments])
-        return Rows(pl.concat(by_time), form, notes, span)
+        return Rows(pl.concat(by_time), form, notes, span, bool(totals) or total.any())
 
     def _moments(self, names: pl.Series) -> tuple[pl.Series, timedelta | None]:
         """Return the times that columns are named by, with the day where they are hours."""

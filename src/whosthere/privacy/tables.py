@@ -29,10 +29,10 @@ from whosthere.data.reading.times import (
 )
 from whosthere.data.regions import Regions
 from whosthere.data.traces import check_cell_space
-from whosthere.display import counted
 from whosthere.errors import InputError, RecordsError, quote
+from whosthere.privacy.catalogue import RAW
 from whosthere.privacy.facts import Facts
-from whosthere.privacy.mechanism import RAW, Mechanism
+from whosthere.privacy.mechanism import Mechanism
 from whosthere.privacy.possible import (
     fitting,
     impossible,
@@ -40,8 +40,10 @@ from whosthere.privacy.possible import (
     said,
     withholds,
 )
-from whosthere.privacy.release import Release, is_release
+from whosthere.privacy.release import Release
+from whosthere.privacy.release_files import is_release
 from whosthere.privacy.step import WITHHELD
+from whosthere.privacy.table_doubts import empty_cells, refuse_cumulative, warnings_of
 from whosthere.privacy.table_rows import RowReader, Rows, is_empty, left_out
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ USUAL_MARKERS = ("*", "NA", "N/A", "n/a", "NaN", "null", "suppressed", "redacted
 _ANY_SIZE, _FEWEST_PEOPLE = 10**8, 1000
 _BELOW = re.compile(r"<\s*(\d+)")
 _A_DAY, _CLOCK_CHANGE = timedelta(days=1), timedelta(hours=1)
+_MICROSECOND = timedelta(microseconds=1)
 _FEWER = re.compile(r"(?:<=|≤)\s*(\d+)")
 
 
@@ -69,6 +72,10 @@ class Imported:
     """How many cells the table withholds."""
     notes: tuple[str, ...]
     """What was left out of it, in short sentences."""
+    warnings: tuple[str, ...] = ()
+    """What makes wrong whatever is found out from it, in sentences."""
+    size_is_known: bool = True
+    """Whether somebody said how many people were counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +122,7 @@ class TableReader:
     header_row: int | None = None
     """The row that names the columns, where titles stand above it; by default the first."""
     date: str | Date | None = None
-    """The day that the table is of, such as ``"2024-05-01"``, where it has times of day only."""
+    """The day that the table is of, such as ``"2024-05-01"``, where it has times of day or none."""
     encoding: str | None = None
     """Encoding of a text file other than UTF-8, UTF-16 with a mark, and Latin-1."""
 
@@ -154,14 +161,20 @@ class TableReader:
             if self.timezone is not None:
                 zone(self.timezone)
             cells, notes = self._cells(rows, source)
+            refuse_cumulative(cells)
             epochs = self._epochs(cells["micros"], local, rows.span)
             regions = given or Regions(cells["region"].unique().sort().to_list())
             values = self._values(cells, regions, epochs)
             _check_mechanism(values, mechanism, group_size, cells, source)
             release = Release(values, Facts(regions, epochs, group_size, mechanism))
         n_withheld = 0 if release.withheld is None else int(release.withheld.sum())
-        notes = (*source.notes, *rows.notes, *notes, *_taken_for_0(cells, epochs))
-        return Imported(release, n_withheld, notes)
+        notes = (*source.notes, *rows.notes, *notes, *_taken_for_days(cells, epochs))
+        notes = (*notes, *empty_cells(cells))
+        n_missing = epochs.n - cells["micros"].n_unique()
+        warnings = warnings_of(
+            has_totals=rows.has_totals, mechanism=mechanism, n_missing=n_missing, n=epochs.n
+        )
+        return Imported(release, n_withheld, notes, tuple(warnings))
 
     def _cells(self, rows: Rows, source: Source) -> tuple[pl.DataFrame, tuple[str, ...]]:
         """Return a row for each published count: region, micros (UTC), count, withheld, row.
@@ -292,18 +305,23 @@ class TableReader:
             if len(times) < 2:
                 raise RecordsError("has a single time", fix="Give the length of an epoch (`epoch`)")
             length = timedelta(microseconds=int(np.diff(times.to_numpy()).min()))
-            beyond = length % _A_DAY
-            if length > _A_DAY / 2 and timedelta() < min(beyond, _A_DAY - beyond) <= _CLOCK_CHANGE:
-                raise RecordsError(
-                    f"its times are {length} apart: the clocks were changed",
-                    fix="Days of 23 or 25 hours cannot be read. Import the other days",
-                )
-        first, last = from_micros(times[0]), from_micros(times[-1])
-        epochs = Epochs(first, length, (last - first) // length + 1, timezone)
-        if ((times - times[0]) % (length // timedelta(microseconds=1)) != 0).any():
+            days = (length + _A_DAY / 2) // _A_DAY * _A_DAY
+            if days and abs(length - days) <= _CLOCK_CHANGE:
+                length = days
+        first, last = from_micros(times[0]), from_micros(times[-1]) + _MICROSECOND
+        epochs = Epochs.between(first, last, length=length, timezone=timezone)
+        moments = times.to_numpy()
+        if epochs.in_days:
+            # One time on each of the days, at whatever hour, stands for the day.
+            epoch, step = epochs.index_of(moments), _A_DAY // _MICROSECOND
+            on_steps = (moments - epochs.starts.astype(np.int64)[epoch] < step).all()
+            on_steps &= np.unique(epoch).size == epoch.size
+        else:
+            on_steps = ((moments - moments[0]) % (length // _MICROSECOND) == 0).all()
+        if not on_steps:
             raise RecordsError(
                 f"its times do not fall on steps of {length}",
-                fix="Give the length of an epoch (`epoch`). Days of 23 or 25 hours cannot be read",
+                fix="Give the length of an epoch (`epoch`)",
             )
         return epochs
 
@@ -324,17 +342,15 @@ def _day(given: str | Date | None) -> Date | None:
         raise InputError(f"`date` {given!r} is no day", fix="Write it like 2024-05-01") from None
 
 
-def _taken_for_0(cells: pl.DataFrame, epochs: Epochs) -> Iterator[str]:
-    """Say of what a table does not hold that it is read as 0, which it may not have been."""
-    empty = int((is_empty(cells["marker"]) & ~cells["withheld"]).sum())
-    if empty:
+def _taken_for_days(cells: pl.DataFrame, epochs: Epochs) -> Iterator[str]:
+    """Say of times that are not midnight that they are read as their days."""
+    times = np.setdiff1d(cells["micros"].to_numpy(), epochs.starts.astype(np.int64))
+    if times.size:
+        local = from_micros(int(times[0])).astimezone(zone(epochs.timezone))
         yield (
-            f"{counted(empty, 'empty cell')} read as 0. If they stand for withheld counts, say so "
-            "(`markers`): ''"
+            f"each time is read as its day in {epochs.timezone}, such as {local:%Y-%m-%d %H:%M}; "
+            "if days begin at midnight elsewhere, say where (`timezone`)"
         )
-    missing = epochs.n - cells["micros"].n_unique()
-    if missing:
-        yield f"{missing:,} of {counted(epochs.n, 'epoch')} are not in the table: read as 0"
 
 
 def _largest_behind(marker: str) -> int:
@@ -384,7 +400,7 @@ def as_release(
         assumed = max(10 * int(release.people.max()), _FEWEST_PEOPLE)
         release = Release(release.values, replace(release.facts, group_size=assumed))
         note = f"how many people were counted is not said: {assumed:,} are assumed (`group_size`)"
-        read = replace(read, release=release, notes=(*read.notes, note))
+        read = replace(read, release=release, notes=(*read.notes, note), size_is_known=False)
     return read
 
 

@@ -14,33 +14,30 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Self
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import expit, log_ndtr, ndtr, ndtri
 
 from whosthere.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from whosthere.arrays import Floats
 
-# Beyond so many visits a walk takes too long, and the curve of the whole budget is used.
-_MOST_STEPS = 1 << 20
-MOST_EPS = 40.0
-"""Lines beyond this eps change no area and no rate by more than e^-40 = 4e-18."""
+# Lines beyond this eps change no area and no rate by more than e^-40 = 4e-18.
+_MOST_EPS = 40.0
 # Lines this close together, and eight in a standard deviation of the loss, describe a smooth curve
 # to about 1e-5 of its height.
 _BETWEEN_LINES, _LINES_A_DEVIATION = 1 / 64, 8
 # Normal noise per unit of sensitivity is searched between these, as logarithms to base e.
 _LEAST_RATIO, _MOST_RATIO = math.log(1e-9), math.log(1e12)
-# More than rounding errors can take away from a pooled curve: a bound must not be too low.
-_SLACK = 1e-12
+SLACK = 1e-12
+"""More than rounding errors can take away: a bound must not be too low."""
 # How many smaller eps are tried for a bound of the chance that one is exceeded.
 _TRIED = 4096
 
@@ -60,18 +57,18 @@ class TradeOff(ABC):
             raise InputError("false-positive rates must lie between 0 and 1")
         return np.asarray(self._tpr(rates), np.float64)
 
+    @property
+    def least_delta(self) -> float:
+        """The delta without which no eps holds, if none holds with less."""
+        return 0.0
+
     @abstractmethod
     def eps_at(self, delta: float) -> float:
-        """Return an eps that holds together with a given delta."""
+        """Return an eps that holds together with a given delta, infinite if there is none."""
 
     @abstractmethod
     def delta_at(self, eps: Floats) -> Floats:
         """Return the least delta that holds together with each eps of 0 or more, in their shape."""
-
-    @property
-    @abstractmethod
-    def bends(self) -> Floats:
-        """The eps from 0 to `MOST_EPS` whose lines make up the curve, or come close to it."""
 
     def chance_of_more(self, eps: float) -> float:
         """Return a bound of the chance that the odds rise by a factor of more than e^eps.
@@ -107,16 +104,16 @@ class Budget(TradeOff):
     def auc(self) -> float:
         return float(1 - (1 - self.delta) ** 2 * expit(-self.eps))
 
+    @property
+    def least_delta(self) -> float:
+        return self.delta
+
     def eps_at(self, delta: float) -> float:
         return self.eps if delta >= self.delta else math.inf
 
     def delta_at(self, eps: Floats) -> Floats:
         excess = -np.expm1(np.minimum(eps - self.eps, 0.0))
         return np.asarray(self.delta + (1 - self.delta) * expit(self.eps) * excess)
-
-    @property
-    def bends(self) -> Floats:
-        return np.array([min(self.eps, MOST_EPS)])
 
     def _tpr(self, rates: Floats) -> Floats:
         positive = rates > 0
@@ -125,6 +122,30 @@ class Budget(TradeOff):
         steep = self.delta + np.where(positive, np.exp(exponent), 0.0)
         flat = 1 - math.exp(-self.eps) * (1 - self.delta - rates)
         return np.asarray(np.minimum(np.minimum(steep, flat), 1.0))
+
+
+@dataclass(frozen=True)
+class Least(TradeOff):
+    """What several bounds of the same tests allow together."""
+
+    parts: tuple[TradeOff, ...]
+
+    @property
+    def auc(self) -> float:
+        return min(one.auc for one in self.parts)
+
+    @property
+    def least_delta(self) -> float:
+        return min(one.least_delta for one in self.parts)
+
+    def eps_at(self, delta: float) -> float:
+        return min(one.eps_at(delta) for one in self.parts)
+
+    def delta_at(self, eps: Floats) -> Floats:
+        return np.asarray(np.min([one.delta_at(eps) for one in self.parts], axis=0))
+
+    def _tpr(self, rates: Floats) -> Floats:
+        return np.asarray(np.min([one.tpr(rates) for one in self.parts], axis=0))
 
 
 @dataclass(frozen=True)
@@ -146,17 +167,15 @@ class NormalShift(TradeOff):
         high, low = self.mu / 2 - eps / self.mu, -self.mu / 2 - eps / self.mu
         return np.asarray(np.maximum(ndtr(high) - np.exp(eps + log_ndtr(low)), 0.0))
 
-    @property
-    def bends(self) -> Floats:
-        between = _power_of_two(min(self.mu / _LINES_A_DEVIATION, _BETWEEN_LINES))
-        largest = min(self.mu**2 / 2 + 9 * self.mu, MOST_EPS)
-        return np.arange(0, largest + between, between)
-
     def _tpr(self, rates: Floats) -> Floats:
         inner = (rates > 0) & (rates < 1)
         best = ndtr(ndtri(np.where(inner, rates, 0.5)) + self.mu)
         ends = 1.0 if self.mu == math.inf else rates
         return np.asarray(np.where(inner, best, ends))
+
+
+# Orders of Renyi divergence that are tried.
+_ORDERS = 1 + np.logspace(-4, 7, 700)
 
 
 @dataclass(frozen=True)
@@ -165,7 +184,8 @@ class Concentrated(TradeOff):
 
     By the best order a of Renyi divergence, delta(eps) is at most
     exp((a - 1) (a rho - eps)) (1 - 1 / a)^a / (a - 1) (Canonne, Kamath and Steinke, 2020).
-    Each order is a bound by itself, so trying only some of them is safe.
+    Each order is a bound by itself, so trying only some of them is safe, and so are only some of
+    the lines that make up the curve.
     """
 
     rho: float
@@ -177,189 +197,41 @@ class Concentrated(TradeOff):
         by_order = _ORDERS * self.rho + (extra - math.log(delta)) / (_ORDERS - 1)
         return max(float(by_order.min()), 0.0)
 
-    def delta_at(self, eps: NDArray[np.float64]) -> NDArray[np.float64]:
+    def delta_at(self, eps: Floats) -> Floats:
         extra = _ORDERS * np.log1p(-1 / _ORDERS) - np.log(_ORDERS - 1)
         base = (_ORDERS - 1) * _ORDERS * self.rho + extra
         log_deltas = base - np.multiply.outer(eps, _ORDERS - 1)
         return np.asarray(np.exp(np.minimum(log_deltas.min(axis=-1), 0.0)))
 
     @property
-    def bends(self) -> NDArray[np.float64]:
-        # As for normal noise, which comes close to it.
-        return NormalShift(math.sqrt(2 * self.rho)).bends
-
-    @property
     def auc(self) -> float:
-        return self._curve.auc
-
-    def _tpr(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(np.vectorize(self._curve.tpr, otypes=[np.float64])(rates))
-
-    @cached_property
-    def _curve(self) -> PooledCurve:
-        return PooledCurve.through(self.bends, self.delta_at(self.bends))
-
-
-# Orders of Renyi divergence that are tried.
-_ORDERS = 1 + np.logspace(-4, 7, 700)
-
-
-@dataclass(frozen=True)
-class Walk(TradeOff):
-    """Many cells that each move the log of the likelihood ratio by +eps, 0 or -eps.
-
-    The steps are independent. With the person in, a step goes up with a chance of
-    (1 - still) / (1 + e^-eps) and down with e^-eps times that chance; without the person it is
-    the other way around. Noise whose law falls by a factor of e^eps from one whole number to the
-    next does exactly this to counts that differ by one: discrete Laplace noise with still = 0,
-    Laplace noise that was rounded down with still = (1 - e^-eps) / 2. There are n cells.
-    """
-
-    eps: float
-    still: float
-    n: int
-
-    @property
-    def auc(self) -> float:
-        law_in, law_out = _laws(self.eps, self.still, self.n)
-        area = float(np.dot(law_in, np.cumsum(law_out) - law_out / 2))
-        return min(max(area, 0.5) + self._slack, self._whole.auc)
-
-    def _tpr(self, rates: Floats) -> Floats:
-        fpr, tpr = self._curve
-        return np.minimum(np.interp(rates, fpr, tpr) + self._slack, self._whole.tpr(rates))
-
-    def eps_at(self, delta: float) -> float:  # noqa: ARG002
-        return self._whole.eps
-
-    def delta_at(self, eps: Floats) -> Floats:
-        sums = np.arange(1, self.n + 1) * self.eps
-        beyond = _laws(self.eps, self.still, self.n)[0][self.n + 1 :]
-        with_person, without = (
-            np.append(np.cumsum(law[::-1])[::-1], 0.0) for law in (beyond, beyond * np.exp(-sums))
-        )
-        place = np.searchsorted(sums, eps, side="right")
-        delta = np.maximum(with_person[place] - np.exp(eps) * without[place], 0.0)
-        return np.asarray(np.minimum(delta + self._slack, self._whole.delta_at(eps)))
-
-    @property
-    def bends(self) -> Floats:
-        deviation = math.sqrt(self.n) / _LINES_A_DEVIATION
-        stride = int(max(_power_of_two(min(deviation, _BETWEEN_LINES / self.eps)), 1))
-        largest = min(self.n, math.ceil(MOST_EPS / self.eps))
-        return np.asarray(np.minimum(np.arange(0, largest + stride, stride) * self.eps, MOST_EPS))
-
-    @property
-    def _slack(self) -> float:
-        """More than rounding errors can take away: a bound must not be too low."""
-        return 4e-15 * self.n
-
-    @property
-    def _whole(self) -> Budget:
-        return Budget(self.n * self.eps)
-
-    @cached_property
-    def _curve(self) -> tuple[Floats, Floats]:
-        law_in, law_out = _laws(self.eps, self.still, self.n)
-        rises = [np.append(0.0, np.minimum(np.cumsum(law[::-1]), 1)) for law in (law_out, law_in)]
-        return np.append(rises[0], 1.0), np.append(rises[1], 1.0)
-
-
-def walk(eps: float, still: float, n: int) -> TradeOff:
-    """Return the curve of a walk, or of its whole budget where the walk is too long."""
-    return Walk(eps, still, n) if n <= _MOST_STEPS else Budget(n * eps)
-
-
-@lru_cache(maxsize=8)
-def _laws(eps: float, still: float, n: int) -> tuple[Floats, Floats]:
-    """Return the laws of the sum of all steps with the person in and out, shape (2 n + 1,).
-
-    By powers of the characteristic function. Its absolute error is about n times 1e-16.
-    """
-    if n == 0:
-        law_in = np.array([1.0])
-    else:
-        size = 2 * n + 1
-        step = np.zeros(next_fast_len(size, real=True))
-        step[:3] = (1 - still) * expit(-eps), still, (1 - still) * expit(eps)
-        law_in = np.maximum(irfft(_power(rfft(step), n), step.size)[:size], 0)
-        law_in /= law_in.sum()
-    law_in.flags.writeable = False
-    return law_in, law_in[::-1]
-
-
-def _power_of_two(value: float) -> float:
-    """Return the largest power of two up to a value, so that lines of several curves coincide."""
-    return 2.0 ** math.floor(math.log2(value)) if value > 0 else 1.0
-
-
-def _power(values: NDArray[np.complex128], n: int) -> NDArray[np.complex128]:
-    """Return the n-th power by repeated squaring, which is several times as fast as `**`."""
-    product = np.ones_like(values)
-    while n:
-        if n % 2:
-            product = product * values
-        values, n = values * values, n // 2
-    return product
-
-
-@dataclass(frozen=True, eq=False)
-class PooledCurve:
-    """The best that any test of many people reaches, by one threshold.
-
-    Metrics over everybody allow a mean rate of false alarms, not the same rate for each person. The
-    best attacker names whom a release speaks for by a likelihood ratio above one threshold (Neyman
-    and Pearson, with the person as a part of what is seen). At a common slope e^eps of all curves,
-    person i gives TPR_i - e^eps FPR_i = delta_i(eps), so that
-
-        mean TPR <= mean of delta_i(eps) + e^eps (mean FPR)      for every eps,
-
-    and the best eps reaches it. Each line is a bound by itself: leaving some out only raises the
-    curve.
-    """
-
-    # Of lines TPR = intercept + slope * FPR, steepest first, the last one TPR = 1.
-    slopes: Floats
-    intercepts: Floats
-    mean_auc: float
-    """The mean of the best areas under the ROC curves of single people."""
-
-    @classmethod
-    def of(cls, people: Mapping[TradeOff, int]) -> Self:
-        """Return the curve of a group in which so many people have each of some curves."""
-        total = sum(people.values())
-        eps = np.unique(np.concatenate([[0.0], *(curve.bends for curve in people)]))
-        delta, mean_auc = np.zeros_like(eps), 0.0
-        for curve, many in people.items():
-            delta += many / total * curve.delta_at(eps)
-            mean_auc += many / total * curve.auc
-        return cls.through(eps, delta, min(mean_auc, 1.0))
-
-    @classmethod
-    def through(
-        cls, eps: NDArray[np.float64], delta: NDArray[np.float64], mean_auc: float = 1.0
-    ) -> Self:
-        """Return the curve under the lines of some eps, from 0 on, with a delta each."""
-        flat = np.exp(-eps)
-        return cls(
-            np.concatenate([np.exp(eps[::-1]), flat[1:], [0.0]]),
-            np.concatenate([delta[::-1], (1 - flat * (1 - delta))[1:], [1.0]]),
-            mean_auc,
-        )
-
-    def tpr(self, fpr: float) -> float:
-        """Return the best mean true-positive rate at a mean false-positive rate."""
-        return float(min(np.min(self.intercepts + self.slopes * fpr) + _SLACK, 1.0))
-
-    @property
-    def auc(self) -> float:
-        """The best area under the one ROC curve of all of them together."""
+        slopes, intercepts = self._lines
         # Each line holds from where the one before it ends.
-        ends = np.diff(self.intercepts) / -np.diff(self.slopes)
+        ends = np.diff(intercepts) / -np.diff(slopes)
         fpr = np.concatenate([[0.0], np.maximum.accumulate(np.clip(ends, 0.0, 1.0)), [1.0]])
         widths, middles = np.diff(fpr), (fpr[1:] + fpr[:-1]) / 2
-        area = float(np.dot(widths, self.intercepts + self.slopes * middles))
-        return min(max(area, 0.5) + _SLACK, 1.0)
+        area = float(np.dot(widths, intercepts + slopes * middles))
+        return min(max(area, 0.5) + SLACK, 1.0)
+
+    def _tpr(self, rates: Floats) -> Floats:
+        slopes, intercepts = self._lines
+        best = [np.min(intercepts + slopes * rate) for rate in rates.ravel()]
+        return np.minimum(np.reshape(best, rates.shape) + SLACK, 1.0)
+
+    @cached_property
+    def _lines(self) -> tuple[Floats, Floats]:
+        """Slopes and intercepts of lines, steepest first, the last one TPR = 1."""
+        # As close together as normal noise, which comes close to it, needs them.
+        deviation = math.sqrt(2 * self.rho)
+        closest = min(deviation / _LINES_A_DEVIATION, _BETWEEN_LINES)
+        between = 2.0 ** math.floor(math.log2(closest)) if closest else 1.0
+        largest = min(self.rho + 9 * deviation, _MOST_EPS)
+        eps = np.arange(0, largest + between, between)
+        delta, flat = self.delta_at(eps), np.exp(-eps)
+        return (
+            np.concatenate([np.exp(eps[::-1]), flat[1:], [0.0]]),
+            np.concatenate([delta[::-1], (1 - flat * (1 - delta))[1:], [1.0]]),
+        )
 
 
 def gaussian_sigma(eps: float, delta: float, sensitivity: float) -> float:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from datetime import timedelta
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from whosthere.arrays import own
 from whosthere.data.epochs import DAYS_A_WEEK, format_length
 from whosthere.errors import InputError, SpecError
 from whosthere.spec_text import UnreadableError, Written
@@ -65,13 +67,11 @@ class Unit:
         """The same as the root of the sum of squared changes: nobody visits a cell twice."""
         return math.sqrt(self.most_visits)
 
-    def holds_whole(self, other: Unit) -> bool:
-        """Tell whether none of a person's other units lies in two of these."""
-        # What is left over of infinitely many days is no number.
-        return other.days <= self.days and not (other.days and self.days % other.days > 0)
-
     def period(self, epochs: Epochs) -> Ints32 | None:  # noqa: ARG002
-        """Return the period of each epoch within which visits are bounded, from 0, if they are."""
+        """Return the period of each epoch within which visits are bounded, from 0, if they are.
+
+        An epoch that lies in two periods is refused: its visits could count in either.
+        """
         return None
 
     def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:  # noqa: ARG002
@@ -132,6 +132,13 @@ class Event(Unit):
     question: ClassVar[str] = "that one visit of a person took place"
 
 
+@lru_cache(maxsize=64)
+def _periods(epochs: Epochs, unit: str, days: float) -> Ints32:
+    if math.isinf(days):
+        return own(np.zeros(epochs.n), np.int32)
+    return own(epochs.slots(timedelta(days=days), f"periods of {{}} (unit={unit})"), np.int32)
+
+
 @dataclass(frozen=True)
 class _Bounded(Unit):
     """A unit of several visits, of which at most `max_visits` are counted.
@@ -154,9 +161,7 @@ class _Bounded(Unit):
         return self.max_visits
 
     def period(self, epochs: Epochs) -> Ints32:
-        if math.isinf(self.days):
-            return np.zeros(epochs.n, dtype=np.int32)
-        return epochs.days // np.int32(self.days)
+        return _periods(epochs, self.name, self.days)
 
     def bound(self, traces: Traces, rng: np.random.Generator) -> Traces:
         period = self.period(traces.epochs)

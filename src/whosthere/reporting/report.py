@@ -40,7 +40,12 @@ from whosthere.reporting.sections.release_check import (
     verdicts_table,
 )
 from whosthere.reporting.sections.sure import sure_section
-from whosthere.reporting.sections.table_check import risk_chart, risk_table, subject_of_table
+from whosthere.reporting.sections.table_check import (
+    error_in_words,
+    risk_chart,
+    risk_table,
+    subject_of_table,
+)
 from whosthere.reporting.words import in_trips, outcome, shortened, texts, visible, words_of
 
 if TYPE_CHECKING:
@@ -155,8 +160,10 @@ def check_report(found: TableCheck) -> Report:
         subject=subject_of_table(found),
         chart=risk_chart(found),
         table=risk_table(found),
+        error=error_in_words(found),
         where=leak_panel(found.leaks, regions, 1, shortened(str(found.release.mechanism))),
         notes=found.notes,
+        warnings=found.warnings,
         glossary=glossary_of(found.findings),
     )
     return Report("Check of a table", html)
@@ -176,6 +183,7 @@ def release_check_report(found: ReleaseCheck) -> Report:
         verdicts=verdicts_table(found),
         where=leak_panel(found.leaks, table_of_regions(finest.regions), 1, name),
         notes=found.notes,
+        warnings=found.warnings,
         glossary=glossary_of(found.findings),
     )
     return Report("Check of a release", html)

@@ -21,6 +21,7 @@ from whosthere.auditing.manifest import number_of_look, write_json
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.work import Job, ThisProcess, Workers
 from whosthere.data.traces import Traces
+from whosthere.errors import LostWorkersError
 from whosthere.game.rounds import Population
 from whosthere.inference.looks import Look
 from whosthere.privacy.mechanism import Family
@@ -225,14 +226,16 @@ def _explained(tester: Tester, *, kept: bool) -> Iterator[None]:
     """Tell a user who stops the search what is kept."""
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, LostWorkersError) as error:
         what = (
             "all tasks that were done are kept. The same command resumes there"
             if kept
             else "nothing is kept, because no folder was named"
         )
         where = f"in trial {tester.number} of at most {tester.most}"
-        raise InterruptedSearch(f"interrupted {where}; {what}") from None
+        kind = LostWorkersError if isinstance(error, LostWorkersError) else InterruptedSearch
+        why = str(error).partition(";")[0] or "interrupted"
+        raise kind(f"{why} {where}; {what}") from None
 
 
 class _Ladder:

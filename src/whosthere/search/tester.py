@@ -18,7 +18,7 @@ from whosthere.auditing.options import AuditOptions, merged
 from whosthere.auditing.planning import make_plan
 from whosthere.auditing.run import do_what_is_left
 from whosthere.auditing.store import MANIFEST, RunFolder, identity_of
-from whosthere.errors import InputError
+from whosthere.errors import AuditFailedError, InputError
 from whosthere.game.rounds import Population, Task
 from whosthere.game.together import Together, together
 from whosthere.search.coarsening import AS_ASKED, Coarsening, coarsenings
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from whosthere.privacy.mechanism import Family, Mechanism, Member
     from whosthere.progress import Move
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 SEARCH_MANIFEST = "search.json"
 MOST_CONFIRMATIONS = 3
 """How many members of a family are confirmed until one of them passes: who tries often enough finds
@@ -51,7 +51,7 @@ _MOST_CONFIRMATIONS_IN_ALL = 9
 _LEAST_RELEASES_TO_SEARCH = 60
 
 
-class TrialFailedError(RuntimeError):
+class TrialFailedError(AuditFailedError):
     """A part of a trial could not be done, so that nothing can be said of the protection."""
 
 
@@ -300,4 +300,6 @@ def by_only(plan: Plan, attacks: Collection[Attack]) -> Plan:
 
 
 def _fail(task: Task, why: str) -> NoReturn:
-    raise TrialFailedError(f"{task} failed: {why}")
+    error = TrialFailedError(f"{task} failed: {why.strip().splitlines()[-1]}")
+    error.add_note(why)
+    raise error

@@ -89,6 +89,33 @@ def test_lines_are_named_as_an_editor_counts_them(tmp_path, rows):
         line += 1 + sum(text.count("\n") for text in row)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_header_may_be_longer_than_what_is_looked_at_first(tmp_path, encoding, packed):
+    names = [f"région {i:05}" for i in range(8_000)]
+    text = f"{','.join(names)}\n{','.join('7' * 8_000)}\n".encode(encoding)
+    path = tmp_path / "t.csv"
+    path.write_bytes(gzip.compress(text) if packed else text)
+    source = open_delimited(Stored(path))
+    assert list(source.columns) == names
+    assert source.whole().rows() == [("7",) * 8_000]
+
+
+def test_a_broken_row_far_down_loses_and_repeats_nothing(tmp_path, monkeypatch):
+    """What was read fast before is skipped in the careful reading, several blocks of it."""
+    monkeypatch.setattr(delimited, "BATCH_ROWS", 1000)
+    monkeypatch.setattr(delimited, "_BLOCK_CHARS", 4000)
+    lines = [f"{n};b;c" for n in range(20_000)]
+    lines[19_990] = "1;2;3;4"
+    path = tmp_path / "r.csv"
+    path.write_text("\n".join(["first;second;third", *lines]))
+    frames = list(open_delimited(Stored(path)).batches([pl.col("first")]))
+    careful = [frame.height for frame in frames if RAGGED in frame.columns]
+    assert sum(frame.height for frame in frames[: -len(careful)]) > 2 * max(careful)
+    found = [text for frame in frames for text in frame["first"]]
+    assert found == [None if n == 19_990 else str(n) for n in range(20_000)]
+
+
 def test_degrees_and_whole_numbers():
     assert degrees_of(pl.Series(["9,5", " 9.25", "x", None])).to_list() == [9.5, 9.25, None, None]
     numbers = whole_numbers_of(pl.Series(["1 234", "5.0", "x", "1,234,567", "2,000"]), None)

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import whosthere as wt
-from whosthere.auditing.manifest import fingerprint
+from whosthere.data.files import fingerprint
 from whosthere.data.frames import as_lazy
 
 pd = pytest.importorskip("pandas", reason="the extra pandas is not installed")
@@ -269,7 +269,6 @@ def test_a_query_is_named_as_python_names_it():
         ({"grid": (5.5, 5)}, "is not a shape"),
         ({"grid": 5}, "is not a shape"),
         ({"grid_km": 2, "min_visits": "2"}, "`min_visits` must be a whole number"),
-        ({"grid_km": 2, "box_quantile": True}, "`box_quantile` must be a number"),
         ({"grid_km": 2, "timezone": UTC}, "not a known time zone"),
     ],
 )

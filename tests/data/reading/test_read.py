@@ -235,29 +235,16 @@ def test_the_ledger_accounts_for_every_record_and_user(records, tmp_path):
     )
     path = _write_parquet(pl.concat([records, far.head(3), late]), tmp_path)
     filters = {
-        "start": START, "end": START + timedelta(days=2), "box_quantile": 0.98, "min_visits": 20,
-        "mostly_inside": True,
+        "start": START, "end": START + timedelta(days=2), "min_visits": 20, "mostly_inside": True,
     }  # fmt: skip
-    ledger = read_records(path, grid="5x5", **filters).ledger
+    ledger = read_records(path, antennas=REGIONS, reach_km=200, **filters).ledger
     assert ledger.records_read == 508
     assert ledger.users_read == 22
     assert ledger.records_read == sum(e.records for e in ledger.entries) + ledger.visits
     assert ledger.users_read == sum(e.users for e in ledger.entries) + ledger.users
     dropped = {entry.reason: entry for entry in ledger.entries}
     assert dropped["outside the time window"].users == 1
-    assert dropped["outside the quantile box"].users == 1
-
-
-def test_the_quantile_box_holds_its_share(rng, tmp_path):
-    n = 20_000
-    lon, lat = rng.normal(9, 0.1, n), rng.normal(45, 0.1, n)
-    table = pl.DataFrame({"user": np.arange(n) % 50, "time": np.arange(n), "lon": lon, "lat": lat})
-    table = table.with_columns(pl.col("time") + int(START.timestamp()))
-    filters = {"box_quantile": 0.9}
-    ledger = read_records(_write_parquet(table, tmp_path), grid="2x2", **filters).ledger
-    low, high = (np.quantile(axis, [0.05, 0.95]) for axis in (lon, lat))
-    inside = ((lon >= low[0]) & (lon <= low[1]) & (lat >= high[0]) & (lat <= high[1])).sum()
-    assert n - ledger.entries[0].records == pytest.approx(inside, abs=n * 0.003)
+    assert dropped["in no region"].users == 1
 
 
 def test_users_who_miss_a_week_are_dropped(tmp_path):
@@ -350,7 +337,6 @@ GOOD = "user,time,lon,lat,region\nu1,2021-06-01T10:00:00Z,9.1,45.1,a\n"
             "no record lies in the time window",
         ),
         (GOOD, {"min_visits": 5}, r"no visit is left of 1 records.*fewer than 5"),
-        (GOOD, {"box_quantile": 2.0}, "share of 2"),
         (
             GOOD + "u1,1970-01-01T10:00:00Z,9,45,a\n",
             {},
@@ -413,6 +399,20 @@ def test_progress_reaches_the_end(records, tmp_path):
     calls = []
     _read(_write_parquet(records, tmp_path), progress=lambda *call: calls.append(call))
     assert calls[-1] == ("Reading records", 500, 500)
+
+
+@pytest.mark.parametrize("later", ["2021-06-30T10:00:00Z", "2021-06-01T10:00:00Z"])
+def test_records_that_change_between_two_readings_are_refused(records, tmp_path, later):
+    """Also where the new rows lie within the time that was found in the first reading."""
+    path = _as_csv(records, tmp_path)
+
+    def grows(what, done, _total):
+        if (what, done) == ("Reading records", 0):
+            with path.open("a") as file:
+                file.write(f"u00,{later},a,9.0,45.0\n")
+
+    with pytest.raises(RecordsError, match=r"r\.csv: gave other records when it was read again"):
+        _read(path, progress=grows)
 
 
 _CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=12)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from whosthere.data.ledger import FriendEntry
 from whosthere.data.reading.tables import NOT_GIVEN, among, read_attributes, read_pairs
-from whosthere.errors import EmptyError, FileError, RecordsError
+from whosthere.errors import EmptyError, FileError, InputError, RecordsError
 
 IDS = [*"abcde", "7"]
 
@@ -85,44 +85,28 @@ class TestAttributes:
         found = read_attributes(tmp_path / "f.parquet", ["8", "7"])
         assert found.groups["age"].to_list() == ["40", "30"]
 
-    def test_many_numbers_are_cut_into_fifths(self):
+    def test_values_are_groups_unless_they_are_many_numbers(self):
         table = pl.DataFrame(
             {
                 "user": self.USERS,
-                "age": [*range(99), None],
                 "home": [f"a{i}" for i in range(100)],
-                "code": [str(i % 3) for i in range(100)],
+                "code": [str(i % 12) for i in range(100)],
             }
         )
         groups = read_attributes(table, self.USERS).groups
-        counts = dict(groups["age"].value_counts().rows())
-        assert counts == {
-            "up to 20": 21,
-            "above 20 to 39": 19,
-            "above 39 to 59": 20,
-            "above 59 to 78": 19,
-            "above 78": 20,
-            NOT_GIVEN: 1,
-        }
         assert groups["home"].to_list() == table["home"].to_list()
-        assert set(groups["code"]) == {"0", "1", "2"}
+        assert groups["code"].n_unique() == 12
+        with pytest.raises(InputError, match=r"column 'age' has 13 different numbers.*'18 to 29'"):
+            read_attributes(table.with_columns(age=pl.int_range(100) % 13), self.USERS)
 
     @pytest.mark.parametrize("nothing", [float("nan"), "NaN", "nan", None, " "])
     def test_not_a_number_is_not_given(self, nothing):
-        """It would be above all others, or turn numbers into words."""
-        ages = [*range(90), *[nothing] * 10]
+        """It would turn numbers into words."""
+        ages = [*[2.5] * 90, *[nothing] * 10]
         table = pl.DataFrame({"user": self.USERS, "age": pl.Series(ages, strict=False)})
         groups = read_attributes(table, self.USERS).groups["age"]
         assert set(groups.tail(10)) == {NOT_GIVEN}
-        assert groups.head(90).n_unique() == 5
-
-    @pytest.mark.parametrize("values", [[5.0] * 95 + [6, 7, 8, 9, 10], list(range(1000, 1100))])
-    def test_every_number_is_in_a_group(self, values):
-        """Also where fifths are equal, or rounded to the same number."""
-        values = [one + i * 1e-9 for i, one in enumerate(values)]
-        groups = read_attributes(pl.DataFrame({"user": self.USERS, "x": values}), self.USERS).groups
-        assert groups.height == 100
-        assert NOT_GIVEN not in groups["x"].to_list()
+        assert set(groups.head(90)) == {"2.5"}
 
     @pytest.mark.parametrize(
         ("content", "error", "message"),

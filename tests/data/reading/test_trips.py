@@ -71,13 +71,76 @@ def test_rules_leave_trips_out_with_their_reasons():
     assert ledger.records_read - sum(entry.records for entry in ledger.entries) == ledger.visits
 
 
-def test_points_of_both_ends_make_the_grid():
-    ends = RIDES.with_columns(
+def visits_of(traces):
+    rows = traces.to_frame()
+    return set(zip(rows["user"], rows["region"], rows["epoch_start"].dt.hour(), strict=True))
+
+
+def as_visits(rides):
+    """Return both ends of trips as records, by other code."""
+    return pl.concat(
+        rides.select("user", pl.col(time).alias("time"), pl.col(place).alias("region"))
+        for time, place in (("started_at", "start_station_id"), ("ended_at", "end_station_id"))
+    )
+
+
+def test_both_ends_of_a_trip_are_visits():
+    traces = wt.read_records(RIDES, both_ends=True)
+    expected = wt.read_records(as_visits(RIDES))
+    assert visits_of(traces) == visits_of(expected)
+    assert traces.epochs == expected.epochs
+    assert traces.ledger.records_read == 10
+    assert traces.ledger.columns["end region"] == "end_station_id"
+    assert any("each trip is two records" in note for note in traces.ledger.notes)
+
+
+def test_both_ends_of_a_trip_are_dropped_together_and_counted_each():
+    wrong = RIDES.with_columns(end_station_id=pl.Series(["B", None, "A", "A", "A"]))
+    calls = []
+    traces = wt.read_records(
+        wrong, both_ends=True, drop_invalid=True, progress=lambda *call: calls.append(call)
+    )
+    whole = wrong.drop_nulls()
+    assert visits_of(traces) == visits_of(wt.read_records(as_visits(whole)))
+    assert dropped(traces)["without a region"] == (2, 0)
+    ledger = traces.ledger
+    assert ledger.records_read - sum(entry.records for entry in ledger.entries) == ledger.visits
+    assert calls[-1] == ("Reading records", 5, 5)
+    with pytest.raises(InputError, match="the frame, row 1: column 'end_station_id': is empty"):
+        wt.read_records(wrong, both_ends=True)
+
+
+def test_both_ends_need_the_time_of_the_arrival():
+    with pytest.raises(InputError, match="no column for the arrival"):
+        wt.read_records(RIDES.drop("ended_at"), both_ends=True)
+
+
+def test_one_end_of_a_trip_is_not_left_out_without_a_word():
+    traces = wt.read_records(RIDES, region_column="end_station_id")
+    assert "not read, though other ends of trips: start_station_id" in str(traces.ledger.notes)
+    others = wt.read_records(RIDES.rename({"end_station_id": "x"}), region_column="x")
+    assert "not read" not in str(others.ledger.notes)
+
+
+def with_points(rides):
+    return rides.with_columns(
         start_lat=pl.Series([45.0, 45.1, 45.1, 45.0, 45.2]),
         start_lng=9.0,
         end_lat=pl.Series([45.1, 45.0, 45.0, 45.0, 45.3]),
         end_lng=9.0,
     )
+
+
+def test_points_of_both_ends_make_the_grid():
+    ends = with_points(RIDES)
+    with pytest.raises(InputError, match="begin at 'start_lng' and end at 'end_lng'"):
+        wt.read_records(ends, grid="4x1")
+    there = {
+        hour
+        for _, region, hour in visits_of(wt.read_records(ends, both_ends=True, grid="4x1"))
+        if region == "r3c0"
+    }
+    assert there == {12}
     traces = wt.read_records(ends, flows="trips", grid="4x1")
     assert ("u3", "r2c0 > r3c0", 9, 1) in trips_of(traces)
     assert traces.regions.places.have_positions
@@ -145,16 +208,19 @@ def test_only_listed_pairs_are_published():
         ({"flows": "rides"}, "no kind of flows 'rides'"),
         ({"flows": "visits(min_stay=20)"}, "not a length of time"),
         ({"flows": "ends(min_stay=20min)"}, "no parameter 'min_stay'"),
-        ({"flows": "ends"}, "no column for the region"),
+        ({"flows": "ends"}, "looks like trips: they begin at 'start_station_id' and end at"),
+        ({}, "looks like trips"),
+        ({"grid": "2x2"}, "no column for the lon"),
         ({"flows": "trips", "destination_column": "nowhere"}, "no column 'nowhere'"),
         ({"flows": "trips", "destination_column": "start_station_id"}, "both ends of a trip"),
         ({"flows": "trips", "arrival_column": "started_at"}, "both ends of a trip"),
-        ({"flows": "trips", "region_column": "start_station_id"}, "does nothing with `flows`"),
+        ({"flows": "trips", "region_column": "start_station_id"}, "does nothing where both"),
+        ({"flows": "ends", "both_ends": True}, "`both_ends` does nothing with `flows`"),
         ({"flows": "trips", "end_lon_column": "x"}, "does nothing here"),
         ({"flows": "trips", "grid": "2x2", "origin_column": "x"}, "does nothing here"),
         ({"flows": "trips", "grid": "2x2"}, "no column for the lon"),
         ({"pairs": RIDES}, "`pairs` does nothing without `flows`"),
-        ({"arrival_column": "ended_at"}, "does nothing without `flows` of trips"),
+        ({"arrival_column": "ended_at"}, "does nothing without `both_ends`, or `flows` of"),
         ({"flows": "trips", "regions": Regions(["A", "C"])}, "'B' is not in the regions table"),
     ],
 )

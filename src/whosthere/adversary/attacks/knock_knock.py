@@ -27,8 +27,9 @@ from whosthere.adversary.attacks.trained import (
     Untuned,
     threshold_parameter,
 )
-from whosthere.adversary.classifiers import CLASSIFIERS, L1, Classifier, Model, classifier
-from whosthere.adversary.groups import Features, FeaturesOfTables
+from whosthere.adversary.classifiers import L1, Classifier
+from whosthere.adversary.features import Features, FeaturesOfTables
+from whosthere.adversary.models import CLASSIFIERS, Model, classifier
 from whosthere.adversary.suspects import visits_of_one
 from whosthere.seeds import derived_seed, generator
 

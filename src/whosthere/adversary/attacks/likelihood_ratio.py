@@ -15,8 +15,8 @@ from whosthere.adversary.attacks.base import (
     FittedAttack,
     check_same_facts,
 )
-from whosthere.adversary.nested import ChainScorer, chains
-from whosthere.adversary.rates import RANK_ONE, USUAL, Part
+from whosthere.adversary.nesting import chains
+from whosthere.adversary.rates import LOW_RANK, RANK_ONE, USUAL, Part, hours_of_week
 from whosthere.adversary.scorer import Scorer
 from whosthere.errors import InputError
 
@@ -28,9 +28,13 @@ if TYPE_CHECKING:
     from whosthere.privacy.facts import Facts
     from whosthere.privacy.release import Release
 
-RatesFrom = Literal["low-rank", "rank-one"]
-"""How much structure the rates may have: components that stand out of the noise, or none."""
-_PARTS: dict[RatesFrom, tuple[Part, ...]] = {"low-rank": USUAL, "rank-one": RANK_ONE}
+RatesFrom = Literal["near", "low-rank", "rank-one"]
+"""What the rates follow: what is counted around each cell, too, or components, or neither."""
+_PARTS: dict[RatesFrom, tuple[Part, ...]] = {
+    "near": USUAL,
+    "low-rank": (*LOW_RANK, hours_of_week),
+    "rank-one": RANK_ONE,
+}
 
 
 @dataclass(frozen=True)
@@ -71,8 +75,9 @@ class LikelihoodAnswer(Answer):
             said.append(f"Chance of such a score for somebody who is out: {self.p_value:.3g}.")
         said.append(
             "That holds as far as the model does: other people's visits independent, their rates "
-            "as regular as the release shows. The decision may be wrong: how often it is, is what "
-            "an audit over many people measures."
+            "as regular as the release shows. A companion who made the same visits looks like the "
+            "target, so where people go together, high probabilities are too high. The decision "
+            "may be wrong: how often it is, is what an audit over many people measures."
         )
         return said
 
@@ -88,14 +93,15 @@ class LikelihoodRatio(AttackOnTables, AttackOnEverybody):
     Parameters
     ----------
     rates
-        "low-rank" follows all structure that stands out of the release's noise. "rank-one" takes a
-        factor of the region times one of the epoch, as earlier versions did.
+        "near" follows all structure that stands out of the release's noise, and what is counted
+        around each cell. "low-rank" leaves the latter out. "rank-one" takes a factor of the region
+        times one of the epoch.
     """
 
     rates: RatesFrom = specs.parameter(
         specs.OneOf(get_args(RatesFrom)),
         "how much structure the rates of others may have",
-        default="low-rank",
+        default="near",
     )
 
     name: ClassVar[str] = "likelihood-ratio"
@@ -106,15 +112,14 @@ class LikelihoodRatio(AttackOnTables, AttackOnEverybody):
     needs_law = True
 
     def fit_views(self, views: Sequence[View], *, seed: int) -> FittedAttack:  # noqa: ARG002
-        scorer = self._scorer(views)
-        facts = tuple(view.facts for view in views)
-        return _Test(facts, scorer, ChainScorer(scorer, chains(views)))
+        return _Test(tuple(view.facts for view in views), self._scorer(views))
 
     def scorer(self, views: Sequence[View]) -> Callable[[Sequence[Release]], Floats]:
         return self._scorer(views)
 
     def _scorer(self, views: Sequence[View]) -> Scorer:
-        return Scorer([view.knowledge for view in views], _PARTS[self.rates])
+        known = [view.knowledge for view in views]
+        return Scorer(known, _PARTS[self.rates], chains(views))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,7 +128,6 @@ class _Test(FittedAttack):
 
     facts: tuple[Facts, ...]
     scorer: Scorer
-    together: ChainScorer
 
     def score(self, release: Release) -> Answer:
         return self.score_tables((release,))
@@ -131,6 +135,6 @@ class _Test(FittedAttack):
     def score_tables(self, releases: Sequence[Release]) -> LikelihoodAnswer:
         for release, facts in zip(releases, self.facts, strict=True):
             check_same_facts(release, facts)
-        [score] = (self.scorer if len(releases) == 1 else self.together)(releases).tolist()
+        [score] = self.scorer(releases).tolist()
         simulate = partial(self.scorer.p_value, releases[0]) if len(releases) == 1 else None
         return LikelihoodAnswer(score, 0.0, simulate=simulate)

@@ -11,21 +11,10 @@ import numpy as np
 
 from whosthere import specs
 from whosthere.adversary.attacks.base import Answer, AttackOnTables, FittedAttack
-from whosthere.adversary.classifiers import (
-    CLASSIFIERS,
-    L1,
-    Classifier,
-    Decision,
-    Model,
-    classifier,
-)
-from whosthere.adversary.groups import (
-    SAMPLINGS,
-    FeaturesOfTables,
-    GroupSampler,
-    Sampling,
-    sample_tables,
-)
+from whosthere.adversary.classifiers import L1, Classifier, Decision
+from whosthere.adversary.features import FeaturesOfTables
+from whosthere.adversary.groups import SAMPLINGS, GroupSampler, Sampling, sample_tables
+from whosthere.adversary.models import CLASSIFIERS, Model, classifier
 from whosthere.adversary.suspects import Habits, Places
 from whosthere.data.traces import Traces
 from whosthere.errors import InputError

@@ -160,10 +160,9 @@ class ZeroKnowledge(TrainedAttack):
             own = (one.facts.regions for one in tables if one.layout.regions is None)
             regions = next(own, Regions([str(i) for i in range(number.size)]))
         if layout.epochs > 1:
-            n = epochs.n * layout.epochs
-            finer = replace(epochs, length=epochs.length / layout.epochs, n=n)
+            finer = epochs.covered_by(epochs.length / layout.epochs)
             epochs = next((one.facts.epochs for one in tables if one.layout.epochs == 1), finer)
-            time = np.repeat(time, layout.epochs)[: epochs.n]
+            time = time[epochs.slots(seen.epochs.length)]
         model = UnicityModel(
             regions=regions,
             epochs=epochs,

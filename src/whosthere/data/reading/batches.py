@@ -16,7 +16,7 @@ import polars as pl
 from whosthere.data.reading.columns import ROUNDED, degrees_of
 from whosthere.data.reading.formats import points_of
 from whosthere.data.reading.source import CONTROL, RAGGED, naming
-from whosthere.data.reading.times import IMPLAUSIBLE, PLAUSIBLE_YEARS, SKIPPED, TWICE
+from whosthere.data.reading.times import IMPLAUSIBLE, PLAUSIBLE_YEARS, SKIPPED, TWICE, Moments
 from whosthere.data.regions import MOST_DEGREES, PROJECTED_FIX
 from whosthere.errors import RecordsError, quote
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from whosthere.data.reading.columns import Layout
     from whosthere.data.reading.source import Source
-    from whosthere.data.reading.times import Moments, TimeReader
+    from whosthere.data.reading.times import TimeReader
 
 _Item = TypeVar("_Item")
 
@@ -110,7 +110,7 @@ class Rejects:
             self.add(RAGGED, ragged.is_not_null(), "with too many fields or an open quote")
         roles = list(self.layout.exprs)
         lines = self.layout.source.row_word == "line"
-        if lines and all(self.frame[role].null_count() for role in roles):
+        if lines and roles and all(self.frame[role].null_count() for role in roles):
             empty = self.frame.select(pl.all_horizontal(pl.col(roles).is_null())).to_series()
             self.add(RAGGED, empty, "empty lines", drop=True)
 
@@ -234,12 +234,26 @@ class RecordTable:
         for column in users:
             rejects.add("user", _blank(column), "without a user", "is no user")
             rejects.add_rounded("user", column)
-        with naming(self.layout.source.path):
-            moments = self.times.read(frame["time"])
-        rejects.add_times(moments, self.times)
+        moments = self._moments(rejects)
         places = self._places(frame, rejects)
         resolved = Counter({name: int(mask.sum()) for name, mask in moments.resolved.items()})
-        return places.with_columns(moments.micros.alias("micros"), *users), resolved
+        return pl.DataFrame([*places, moments.micros.alias("micros"), *users]), resolved
+
+    def _moments(self, rejects: Rejects) -> Moments:
+        """Read the times; all are missing where there are none, or what is wrong is noted."""
+        unread = Moments(pl.repeat(None, rejects.bad.size, dtype=pl.Int64, eager=True))
+        if "time" not in rejects.frame.columns:
+            return unread
+        try:
+            with naming(self.layout.source.path):
+                moments = self.times.read(rejects.frame["time"])
+        except RecordsError as error:
+            if self.noted is None:
+                raise
+            self.noted.setdefault("times", error)
+            return unread
+        rejects.add_times(moments, self.times)
+        return moments
 
     def _places(self, frame: pl.DataFrame, rejects: Rejects) -> pl.DataFrame:
         if "region" in frame.columns:
@@ -248,6 +262,8 @@ class RecordTable:
             rejects.add("region", bad, "without a region", "is no region")
             rejects.add_rounded("region", region)
             return region.to_frame()
+        if not {"point", "lon"} & set(frame.columns):
+            return pl.DataFrame()
         if "point" in frame.columns:
             places, roles = points_of(frame["point"]), ("point", "point")
         else:

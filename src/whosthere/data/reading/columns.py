@@ -57,7 +57,9 @@ _ROLE_IN_WORDS = {
     "clock": "time", "area code": "region", "cell in area": "region", "start region": "origin",
     "end region": "destination", "start time": "time", "end time": "arrival", "start lon": "lon",
     "start lat": "lat", "end lon": "end_lon", "end lat": "end_lat", "start user": "user",
+    "place": "region",
 }  # fmt: skip
+_ENDS = ("start", "end")
 _BELOW_TITLES = ", or which row names the columns (`header_row`)"
 _OTHERWISE = {"region": ", or make regions from points: a grid, antennas, polygons or hexagons"}
 
@@ -144,12 +146,27 @@ def parts_of(name: str, found: Sequence[str]) -> list[str]:
 def missing(role: str, found: Sequence[str], *, of_counts: bool = False) -> RecordsError:
     """Say that a table has no column for a role, or no names of columns at all."""
     refuse_data_as_names(found)
+    if not of_counts and (ends := both_ends(role, found)):
+        raise RecordsError(
+            f"looks like trips: they begin at {quote(ends[0])} and end at {quote(ends[1])}",
+            fix=f"{READ_BOTH}, or say which place counts (`{role}_column`)",
+        )
     otherwise = _BELOW_TITLES if of_counts else _OTHERWISE.get(role, "")
     role = _ROLE_IN_WORDS.get(role, role)
     return RecordsError(
         f"has no column for the {role} (found {listed(showable(found))})",
         fix=f"Say which column holds the {role} (`{role}_column`){otherwise}",
     )
+
+
+READ_BOTH = "Count people at both ends (`both_ends`), or trips between them (`flows`)"
+
+
+def both_ends(role: str, found: Sequence[str]) -> tuple[str, str] | None:
+    """Return the columns that say where trips begin and end, None in a table of other records."""
+    names = [guess(f"{end} {role}", found) for end in _ENDS if f"{end} {role}" in USUAL_NAMES]
+    begin, end = names or (None, None)
+    return None if begin is None or end is None else (begin, end)
 
 
 def refuse_data_as_names(
@@ -211,6 +228,8 @@ class Layout:
     """Expressions over the columns of the table, each under the name of its role."""
     times: pl.Series | None = None
     """The first times of the table, where these were asked for and are no datetimes."""
+    lacks: bool = False
+    """Whether a role that was asked for has no column, so that the table cannot be used."""
 
     @property
     def chosen(self) -> list[pl.Expr]:
@@ -219,8 +238,10 @@ class Layout:
 
     def time_shape(self) -> str:
         """Return how most times are written; what can be read in two ways is refused."""
+        if self.times is None:
+            return ISO
         with naming(f"{self.source.path}, column {self.names['time']!r}"):
-            return ISO if self.times is None else shape_of(self.times)
+            return shape_of(self.times)
 
     def kind(self, role: str) -> pl.DataType:
         """Return the type of the column of a role: text where it is made of several."""
@@ -228,22 +249,32 @@ class Layout:
 
 
 def arrange(
-    source: Source, columns: Columns, roles: Sequence[str], *, time_format: str | None = None
+    source: Source,
+    columns: Columns,
+    roles: Sequence[str],
+    *,
+    time_format: str | None = None,
+    skipped: list[InputError] | None = None,
 ) -> Layout:
     """Find the columns for some of user, time, region, point and count.
 
-    A table that lacks one of them is refused. `time_format` says how times are written, see
+    A table that lacks one of them is refused; where `skipped` is a list, all that is wrong is added
+    to it, and the other columns are returned. `time_format` says how times are written, see
     `TimeReader`; None where that is to be found out.
     """
     has_pattern = time_format is not None and "%" in time_format
     finder = _Finder(source, columns, has_pattern, of_counts="count" in roles)
     found: dict[str, tuple[str, pl.Expr]] = {}
-    with naming(source.path):
-        for role in roles:
+    wrong: list[InputError] | None = None if skipped is None else []
+    for role in roles:
+        with skipping(wrong), naming(source.path):
             found |= finder.find(role)
+    if wrong and skipped is not None:
+        # What is wrong with a header is found for each role.
+        skipped += {str(error): error for error in wrong}.values()
     names = {role: name for role, (name, _) in found.items()}
     exprs = {role: expr for role, (_, expr) in found.items()}
-    layout = Layout(source, names, exprs)
+    layout = Layout(source, names, exprs, lacks=bool(wrong))
     if "time" not in exprs or isinstance(layout.kind("time"), pl.Datetime | pl.Date):
         return layout
     return replace(layout, times=finder.sample.select(exprs["time"]).to_series())
@@ -306,7 +337,8 @@ class _Finder:
         date = None if self.columns.date is None else self._name("date")
         name = self._name("time") or date or self._name("date")
         if name is None:
-            raise missing("time", found, of_counts=self.of_counts)
+            role = f"{self.columns.end} time".strip()
+            raise missing(role, found, of_counts=self.of_counts)
         is_whole = isinstance(self.source.schema[name], pl.Datetime)
         if not is_whole and holds_clocks(self.sample[name]):
             date = date or self._name("date")
@@ -408,7 +440,10 @@ def find_forms(
     """
     if given is not None:
         return [(layout, given) for layout in layouts]
-    forms = [(layout, layout.time_shape()) for layout in layouts]
+    forms = []
+    for layout in layouts:
+        with skipping(skipped):
+            forms.append((layout, layout.time_shape()))
     unclear = [layout for layout, form in forms if form == DAY_OR_MONTH]
     if not unclear:
         return forms
@@ -425,7 +460,7 @@ def find_forms(
         for layout in at_fault or unclear:
             with skipping(skipped), naming(layout.source.path):
                 raise error from None
-        sound = [one for one in layouts if one not in (at_fault or unclear)]
+        sound = [one for one, _ in forms if one not in (at_fault or unclear)]
         return find_forms(sound, given, skipped)
     return [(layout, order if form == DAY_OR_MONTH else form) for layout, form in forms]
 

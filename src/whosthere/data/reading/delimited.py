@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 _SEPARATORS = ",;\t|"
-_HEAD_BYTES = 1 << 16
+_HEAD_BYTES, _LONGEST_LINE = 1 << 16, 1 << 24
 _BLOCK_CHARS = 1 << 24
 _BOMS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 _CONTROLS = frozenset(range(1, 32)) - {9, 10, 12, 13, 26}
@@ -236,7 +236,7 @@ def open_delimited(
     path = stored.path
     head = _head(stored)
     bom = next((name for mark, name in _BOMS.items() if head.startswith(mark)), None)
-    is_cut = len(head) == _HEAD_BYTES
+    is_cut = len(head) >= _HEAD_BYTES
     found = encoding or bom or ("utf-8" if _is_utf8(head, is_cut=is_cut) else "latin-1")
     if not head.strip():
         raise empty(path)
@@ -330,7 +330,8 @@ def _head(stored: Stored) -> bytes:
     """Return the first lines; those that zstd packed can be read by polars alone."""
     if stored.magic != ZSTD:
         with stored.open() as file:
-            return file.read(_HEAD_BYTES)
+            # The line that goes over their end is read whole: it may be the header.
+            return file.read(_HEAD_BYTES) + file.readline(_LONGEST_LINE)
     with readable(stored.path):
         lines = (
             pl.scan_csv(

@@ -6,6 +6,9 @@ And frames in memory. Points are well-known binary (WKB), as GeoParquet and Post
 from __future__ import annotations
 
 import json
+import os
+import zipfile
+import zlib
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, Literal
 
@@ -13,7 +16,15 @@ import numpy as np
 import polars as pl
 
 from whosthere.data.frames import FRAME, Frame, as_lazy
-from whosthere.data.reading.source import FrameSource, Stored, distinct_names, empty, readable
+from whosthere.data.reading.source import (
+    FrameSource,
+    Stored,
+    distinct_names,
+    empty,
+    naming,
+    readable,
+)
+from whosthere.data.reading.workbooks import refuse_stray_cells
 from whosthere.errors import EmptyError, InputError, RecordsError, optional, quote, suggestion
 
 if TYPE_CHECKING:
@@ -49,10 +60,34 @@ def open_parquet(stored: Stored) -> FrameSource:
     """Open a Parquet file."""
     path, origin = stored.path, stored.for_polars
     frame = pl.scan_parquet(origin, glob=False, hive_partitioning=False)
+    schema = _schema(frame, path)
     rows = frame.select(pl.len()).collect().item()
-    schema = frame.collect_schema()
     points = point_column(origin, path) if pl.Binary in schema.values() else None
     return FrameSource(path=path, schema=schema, rows=rows, frame=frame, points=points)
+
+
+# Where this is set, polars does not panic at a time zone that it does not know.
+_ANY_ZONE = "POLARS_IGNORE_TIMEZONE_PARSE_ERROR"
+
+
+def _schema(frame: pl.LazyFrame, path: Path) -> pl.Schema:
+    """Return the columns of a file, refusing datetimes in a time zone without a known name."""
+    before = os.environ.get(_ANY_ZONE, "")
+    os.environ[_ANY_ZONE] = "1"
+    try:
+        schema = frame.collect_schema()
+    finally:
+        os.environ[_ANY_ZONE] = before
+    for name, kind in schema.items():
+        try:
+            pl.Series([], dtype=kind)
+        except pl.exceptions.ComputeError as error:
+            raise RecordsError(
+                f"column {quote(name)} holds {kind}: no time zone is known by this name",
+                where=path,
+                fix="Write the times in UTC, or in a zone with a name such as Asia/Kolkata",
+            ) from error
+    return schema
 
 
 def open_frame(frame: Frame) -> FrameSource:
@@ -92,7 +127,10 @@ def open_workbook(stored: Stored, *, sheet: str | None = None, header_row: int =
     fastexcel = optional("fastexcel", "Reading workbooks", "sheets")
     path = stored.path
     try:
-        book = fastexcel.read_excel(stored.read())
+        written = stored.read()
+        with naming(path):
+            refuse_stray_cells(written)
+        book = fastexcel.read_excel(written)
         names = book.sheet_names
         number = 0 if sheet is None else _sheet_number(sheet, names)
         cells = pl.DataFrame(
@@ -100,7 +138,10 @@ def open_workbook(stored: Stored, *, sheet: str | None = None, header_row: int =
                 number, header_row=None, skip_rows=0, dtypes="string", whitespace_as_null=True
             )
         )
-    except (fastexcel.FastExcelError, pl.exceptions.PolarsError, OSError, ValueError) as error:
+    except (
+        *(fastexcel.FastExcelError, pl.exceptions.PolarsError, OSError, ValueError),
+        *(zipfile.BadZipFile, zlib.error, EOFError, RuntimeError),
+    ) as error:
         if isinstance(error, InputError):
             raise
         raise RecordsError(

@@ -16,7 +16,6 @@ from whosthere.data.cells import cell_at, epoch_of, region_of
 from whosthere.data.epochs import DAYS_A_WEEK
 from whosthere.data.ledger import Entry, Ledger
 from whosthere.data.reading.distinct import Labels, Visits, sorted_order
-from whosthere.data.reading.extent import WORLD, Box, lon_lat
 from whosthere.data.reading.partition import NOWHERE, UNKNOWN, Locator
 from whosthere.data.traces import Traces, check_cell_space
 from whosthere.errors import EmptyError, RecordsError
@@ -35,13 +34,12 @@ class Fate(IntEnum):
     """How far a record got, in the order of the checks."""
 
     OUT_OF_WINDOW = 0
-    OUT_OF_BOX = 1
-    OUT_OF_REGIONS = 2
-    KEPT = 3
+    OUT_OF_REGIONS = 1
+    KEPT = 2
 
 
 # By fate: a record of the time window counts for its user being inside, or against it.
-_LEAN = np.array([0, -1, -1, 1], dtype=np.int64)
+_LEAN = np.array([0, -1, 1], dtype=np.int64)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -57,7 +55,6 @@ class Gathering:
     locator: Locator
     epochs: Epochs
     window: Window
-    box: Box
     users: Labels
     """Everybody who was seen, kept or not."""
     drop: bool
@@ -120,8 +117,6 @@ class Gathering:
         """Return the fate of every record, and the cells of those kept."""
         epoch = self.epochs.index_of(batch.micros)
         fates = np.full(len(batch), Fate.KEPT, dtype=np.int8)
-        if self.box is not WORLD:
-            fates[~self.box.holds(*lon_lat(batch.records))] = Fate.OUT_OF_BOX
         fates[(epoch < 0) | ~self.window.holds(batch.micros)] = Fate.OUT_OF_WINDOW
         places, kept = batch.records, fates == Fate.KEPT
         if not kept.all():
@@ -158,7 +153,6 @@ def _grown(array: NDArray[np.signedinteger], size: int) -> NDArray[np.signedinte
 
 REASONS = {
     Fate.OUT_OF_WINDOW: "outside the time window",
-    Fate.OUT_OF_BOX: "outside the quantile box",
     Fate.OUT_OF_REGIONS: "in no region",
 }
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from whosthere.data.reading.batches import RecordTable
     from whosthere.data.reading.columns import Layout
     from whosthere.data.reading.gather import Gathering
-    from whosthere.data.reading.partition import Partition
-    from whosthere.data.reading.passes import Survey
     from whosthere.data.reading.source import Source
 
 # So many users with one record each are no chance.
@@ -31,8 +29,6 @@ def about_reading(
     tables: Sequence[RecordTable],
     rows: Counter[Path],
     gathering: Gathering,
-    partition: Partition,
-    look: Survey,
     *,
     found_forms: bool,
 ) -> Iterator[str]:
@@ -65,8 +61,6 @@ def about_reading(
             f"each of the {n_users:,} users has one record only, as if {quote(column)} numbered "
             "the rows. If it does, say which column holds the user (`user_column`)"
         )
-    if partition.needs_box and look.strays is not None:
-        yield look.strays
     if gathering.at_zero:
         yield (
             "at longitude 0 and latitude 0 exactly, which often stands for a missing position: "
@@ -90,5 +84,6 @@ def _notes_of_sources(sources: Sequence[Source]) -> Iterator[str]:
 
 def zone_of_times(layouts: Sequence[Layout]) -> str | None:
     """Return the time zone of the columns of datetimes, where they agree on one."""
-    zones = {getattr(layout.kind("time"), "time_zone", None) for layout in layouts}
+    timed = [layout for layout in layouts if "time" in layout.names]
+    zones = {getattr(layout.kind("time"), "time_zone", None) for layout in timed}
     return zones.pop() if len(zones) == 1 else None

@@ -24,6 +24,7 @@ from whosthere.data.reading.formats import (
     open_parquet,
     open_workbook,
 )
+from whosthere.data.reading.queries import Query
 from whosthere.data.reading.source import FrameSource, Source, Stored, empty, readable, skipping
 from whosthere.data.reading.times import looks_like_time
 from whosthere.errors import FileError, InputError, RecordsError, listed
@@ -50,7 +51,7 @@ _HIDDEN = (".", "_")
 
 
 def open_sources(
-    path: AnyPath | Sequence[AnyPath],
+    path: AnyPath | Sequence[AnyPath] | Query | Frame,
     *,
     encoding: str | None = None,
     user_from_path: bool = False,
@@ -58,14 +59,20 @@ def open_sources(
 ) -> tuple[list[Source], list[str]]:
     """Open a file, or every readable file of a folder and its subfolders in name order; or several.
 
+    Or a query, or a frame.
+
     Folders called ``name=value``, as databases write them, give their files a column of that name.
     With `user_from_path`, the first folder below (or the file's own name) is the column
     `USER_FROM_PATH`. Files that cannot be opened are left out and `skipped` where that is a list.
     Returns the tables, and the names of the files in the folder whose extension is unknown.
     """
+    if isinstance(path, Query):
+        return [path.open()], []
+    if is_frame(path):
+        return [open_frame(path)], []
     if isinstance(path, Sequence) and not isinstance(path, str):
         how: Any = {"encoding": encoding, "user_from_path": user_from_path, "skipped": skipped}
-        opened = [open_sources(one, **how) for one in path]
+        opened = [open_sources(path_of(one), **how) for one in path]
         return [*chain(*(one for one, _ in opened))], [*chain(*(others for _, others in opened))]
     path = existing(path_of(path))
     is_folder = path.is_dir()

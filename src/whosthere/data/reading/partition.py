@@ -105,13 +105,10 @@ class ThroughAntennas(Partition):
         lon, lat = self.antennas.degrees
         extent = Extent()
         extent.add(lon, lat)
-        areas = self.areas.locator(extent.box())
+        areas = self.areas.locator(extent.box)
         region = areas.locate(pl.DataFrame({"lon": lon, "lat": lat}))
 
         def notes() -> Iterator[str]:
-            strays = extent.about_strays("antennas", can_be_left_out=False)
-            if self.areas.needs_box and strays is not None:
-                yield strays
             if nowhere := int((region == NOWHERE).sum()):
                 yield f"{nowhere:,} of {region.size:,} antennas stand in no region"
             yield from areas.notes()
@@ -162,7 +159,8 @@ class Grid(Partition):
         if rows * columns > _MOST_SQUARES:
             raise InputError(
                 f"a grid of {rows} x {columns} squares of {self.km:g} km",
-                fix="Use larger squares, or drop stray places (`box_quantile`), such as by 0.99",
+                fix="Use larger squares, or leave out positions far away from all others, "
+                "such as by a query",
             )
         return _squares(box, (lat_step, lon_step), (rows, columns))
 
@@ -195,7 +193,7 @@ def _squares(box: Box, steps: tuple[float, float], shape: tuple[int, int]) -> Lo
     def locate(places: pl.DataFrame) -> NDArray[np.int32]:
         lon, lat = lon_lat(places)
         row = ((lat - box.south) / lat_step).astype(np.int32)
-        column = ((lon - box.west) / lon_step).astype(np.int32)
+        column = ((box.eastward(lon) - box.west) / lon_step).astype(np.int32)
         # Points on the northern and eastern edge of the box belong to the last squares.
         row, column = np.minimum(row, n_rows - 1), np.minimum(column, n_columns - 1)
         return np.where(box.holds(lon, lat), row * n_columns + column, NOWHERE).astype(np.int32)
@@ -203,9 +201,10 @@ def _squares(box: Box, steps: tuple[float, float], shape: tuple[int, int]) -> Lo
     def regions() -> Regions:
         row, column = np.divmod(np.arange(n_rows * n_columns), n_columns)
         r_digits, c_digits = len(str(n_rows - 1)), len(str(n_columns - 1))
+        lon = box.west + (column + 0.5) * lon_step
         return Regions(
             [f"r{r:0{r_digits}d}c{c:0{c_digits}d}" for r, c in zip(row, column, strict=True)],
-            box.west + (column + 0.5) * lon_step,
+            np.where(lon > 180.0, lon - 360.0, lon),
             box.south + (row + 0.5) * lat_step,
             [[np.multiply(_SQUARE, (lon_step / 2, lat_step / 2)).ravel().tolist()]],
         )
@@ -233,50 +232,34 @@ class NearestAntenna(Partition):
         from scipy.spatial import KDTree  # noqa: PLC0415 - slow to import
 
         tree = KDTree(_on_sphere(*self.antennas.degrees))
-        half_turn = min(self.reach_km / EARTH_RADIUS_KM, np.pi)
-        chord = 2.0 * np.sin(half_turn / 2) if half_turn < np.pi else np.inf
-        # How many records lie how far from their antenna, in steps of a hundredth of a decade.
-        distances = np.zeros(1_000, np.int64)
+        reach = _chord(self.reach_km)
+        n_far = n_places = 0
 
         def locate(places: pl.DataFrame) -> NDArray[np.int32]:
+            nonlocal n_far, n_places
             points = _on_sphere(*lon_lat(places))
-            away, nearest = tree.query(points, distance_upper_bound=chord, workers=-1)
-            found = nearest < len(self.antennas)
-            km = 2.0 * EARTH_RADIUS_KM * np.arcsin(np.minimum(np.asarray(away)[found] / 2, 1.0))
-            steps = (100 * (np.log10(np.maximum(km, 1e-5)) + 5)).astype(np.int64)
-            np.add(distances, np.bincount(steps, minlength=distances.size), out=distances)
-            return np.where(found, nearest, NOWHERE).astype(np.int32)
+            away, nearest = tree.query(points, distance_upper_bound=reach, workers=-1)
+            n_far += int((np.asarray(away) > _chord(_FAR_KM)).sum())
+            n_places += len(points)
+            return np.where(nearest < len(self.antennas), nearest, NOWHERE).astype(np.int32)
 
-        def notes() -> Iterator[str]:
-            km = 10.0 ** (np.arange(1, distances.size + 1) / 100 - 5)
-            cumulated = np.cumsum(distances)
-            if not cumulated[-1]:
-                return
-            half, most = (int(np.searchsorted(cumulated, cumulated[-1] * q)) for q in (0.5, 1.0))
-            far = int(distances[km > _FAR_KM].sum())
-            if far > cumulated[-1] / 2 and not np.isfinite(self.reach_km):
+        def notes() -> Iterable[str]:
+            if 2 * n_far > n_places and not np.isfinite(self.reach_km):
                 raise RecordsError(
-                    f"{far:,} of {cumulated[-1]:,} records lie more than {_FAR_KM} km from every "
-                    f"antenna, the farthest {_km(km[most])}",
+                    f"{n_far:,} of {n_places:,} records lie more than {_FAR_KM} km from every "
+                    "antenna",
                     fix="Are lon and lat of the antennas swapped? If not, say how far an antenna "
                     "reaches (`reach_km`)",
                 )
-            yield (
-                f"half of the records lie within {_km(km[half])} of their antenna, and all within "
-                f"{_km(km[most])}"
-            )
-            if far:
-                yield (
-                    f"more than {_FAR_KM} km away from their antenna: {far:,} of "
-                    f"{cumulated[-1]:,} records. To leave them out, say how far an antenna reaches "
-                    "(`reach_km`)"
-                )
+            return ()
 
         return Locator(locate, lambda: self.antennas, notes)
 
 
-def _km(distance: float) -> str:
-    return f"{distance:,.0f} km" if distance >= 10 else f"{distance:.2g} km"
+def _chord(km: float) -> float:
+    """Return the length of the straight line between points of the unit sphere so far apart."""
+    half_turn = min(km / EARTH_RADIUS_KM, np.pi)
+    return float(2.0 * np.sin(half_turn / 2)) if half_turn < np.pi else np.inf
 
 
 def _on_sphere(lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.float64]:

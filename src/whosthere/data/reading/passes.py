@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from whosthere.data.epochs import Epochs, from_micros, to_micros, zone
 from whosthere.data.reading.batches import Batch, one_ahead
-from whosthere.data.reading.extent import Box, Extent, lon_lat
+from whosthere.data.reading.extent import Extent, lon_lat
 from whosthere.data.reading.gather import unknown_region
 from whosthere.data.reading.partition import UNKNOWN, Partition
 from whosthere.data.reading.source import skipping
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from whosthere.arrays import Bools, Ints64
     from whosthere.data.reading.batches import RecordTable
     from whosthere.data.reading.partition import Locator
+    from whosthere.data.reading.source import Source
 
 Progress: TypeAlias = "Callable[[str, int, int | None], None]"
 # More epochs than this, when no window was given, suggest stray timestamps.
 _MOST_UNASKED_EPOCHS = 100_000
+_ALL_HASHES = 1 << 64
 _STRANGE = "in a region that is not in the table"
 
 
@@ -53,23 +55,18 @@ class Window:
 
 
 class Survey:
-    """The range of the records in the time window, found in one pass and bounded memory.
+    """The range of the records in the time window, found in one pass.
 
-    From `first` to `last`, microseconds since 1970 UTC, and a box that holds the share
-    `box_quantile` of the records along each axis, around the middle; None for all of them.
+    From `first` to `last`, microseconds since 1970 UTC, and their `extent`, which is empty where
+    they name regions.
     """
 
-    def __init__(self, window: Window, box_quantile: float | None) -> None:
-        if box_quantile is not None and not 0 < box_quantile <= 1:
-            raise InputError(
-                f"the box cannot hold a share of {box_quantile:g}", fix="Give a share such as 0.99"
-            )
+    def __init__(self, window: Window) -> None:
         self.first, self.last = np.iinfo(np.int64).max, np.iinfo(np.int64).min
         self.n_usable = 0
         self.invalid: Counter[str] = Counter()
+        self.extent = Extent()
         self._window = window
-        self._box_quantile = box_quantile
-        self._extent = Extent()
 
     def add(self, batch: Batch) -> None:
         """Take a batch in."""
@@ -84,19 +81,7 @@ class Survey:
         self.last = max(self.last, int(micros.max()))
         for places in batch.ends if "lon" in batch.records.columns else ():
             lon, lat = lon_lat(places)
-            self._extent.add(lon[kept], lat[kept])
-
-    @property
-    def box(self) -> Box:
-        """The box that holds the records; the world where they name regions."""
-        return self._extent.box(self._box_quantile)
-
-    @property
-    def strays(self) -> str | None:
-        """What is to be said of points far away from all others, unless a box leaves them out."""
-        if self._box_quantile is not None:
-            return None
-        return self._extent.about_strays("records", can_be_left_out=True)
+            self.extent.add(lon[kept], lat[kept])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +90,6 @@ class Filters:
 
     start: datetime | None = None
     end: datetime | None = None
-    box_quantile: float | None = None
     min_visits: int = 1
     min_weekly_visits: int = 0
     mostly_inside: bool = False
@@ -121,12 +105,44 @@ class Filters:
         return Window(micros(self.start), micros(self.end))
 
 
+@dataclass(eq=False, repr=False)
+class Passes:
+    """Readings of tables, one after the other, each of which must find the same records."""
+
+    progress: Progress
+    found: dict[Source, int] = field(default_factory=dict)
+    """The sum of a hash of each record: the same in any order, and whoever it is about."""
+
+    def over(self, tables: Sequence[RecordTable], what: str) -> Iterator[Batch]:
+        """Read all tables, telling how far it got."""
+        sources = [table.layout.source for table in tables]
+        known = [source.rows or source.about_rows for source in sources]
+        total = None if None in known else sum(rows for rows in known if rows is not None)
+        before = done = 0
+        self.progress(what, done, total)
+        for table, source in zip(tables, sources, strict=True):
+            found = 0
+            for batch in one_ahead(table.batches()):
+                yield batch
+                done = before + batch.first_row + batch.rows_read
+                found += int(batch.records.drop("user", strict=False).hash_rows().sum())
+                # The number of rows in a text file is a guess until all are read.
+                self.progress(what, done, None if total is None else max(total, done))
+            before = done
+            if self.found.setdefault(source, found % _ALL_HASHES) != found % _ALL_HASHES:
+                raise RecordsError(
+                    "gave other records when it was read again",
+                    where=source.path,
+                    fix="Read a copy that nothing changes, or a query without chance",
+                )
+
+
 def sound_tables(
     tables: Sequence[RecordTable],
     known: Locator | None,
     window: Window,
     skipped: list[InputError],
-    progress: Progress,
+    passes: Passes,
 ) -> list[RecordTable]:
     """Return the tables of which no row would be refused; what is wrong with others is `skipped`.
 
@@ -139,11 +155,11 @@ def sound_tables(
         found: list[InputError] = []
         rows = 0
         with skipping(found):
-            for batch in batches_of([replace(table, noted=noted)], "Checking records", progress):
+            for batch in passes.over([replace(table, noted=noted)], "Checking records"):
                 rows += batch.rows_read
                 invalid.update(batch.invalid)
                 for places in batch.ends:
-                    if known is None:
+                    if known is None or "region" not in places.columns:
                         break
                     region = known.locate(places)
                     strange = np.flatnonzero((region == UNKNOWN) & window.holds(batch.micros))
@@ -152,7 +168,7 @@ def sound_tables(
                         invalid[_STRANGE] += strange.size
         skipped += [_with_number(error, invalid[reason]) for reason, error in noted.items()]
         skipped += found
-        if not (noted or found):
+        if not (noted or found or table.layout.lacks):
             sound.append(table)
             n_rows += rows
     if skipped and not n_rows:
@@ -168,37 +184,19 @@ def _with_number(error: InputError, n: int) -> InputError:
     return RecordsError(f"{error.problem}{more}", where=error.where, fix=error.fix)
 
 
-def batches_of(tables: Sequence[RecordTable], what: str, progress: Progress) -> Iterator[Batch]:
-    """Read all tables, telling how far it got."""
-    sources = [table.layout.source for table in tables]
-    known = [source.rows or source.about_rows for source in sources]
-    total = None if None in known else sum(rows for rows in known if rows is not None)
-    done = 0
-    progress(what, done, total)
-    for table in tables:
-        for batch in one_ahead(table.batches()):
-            yield batch
-            done += batch.rows_read
-            # The number of rows in a text file is a guess until all are read.
-            progress(what, done, None if total is None else max(total, done))
-
-
 def first_look(
     tables: Sequence[RecordTable],
     partition: Partition,
     window: Window,
-    box_quantile: float | None,
-    progress: Progress,
+    passes: Passes,
 ) -> Survey:
     """Look over the records where regions or epochs depend on them."""
-    if box_quantile is not None and not partition.uses_points:
-        raise InputError("a quantile box needs longitudes and latitudes, not region ids")
-    look = Survey(window, box_quantile)
-    if window.is_bounded and not partition.needs_box and box_quantile is None:
+    look = Survey(window)
+    if window.is_bounded and not partition.needs_box:
         return look
     # A row without a user is refused in the end, and need not be found now.
     light = [table if table.drop_invalid else table.without_users() for table in tables]
-    for batch in batches_of(light, "Looking over records", progress):
+    for batch in passes.over(light, "Looking over records"):
         look.add(batch)
     if not look.n_usable:
         raise nothing_usable(tables, look.invalid)

@@ -36,24 +36,24 @@ class Query:
     """A file of DuckDB or SQLite, or the address of a PostgreSQL server, such as
     ``postgresql://user@host/name``. None for queries that name files themselves."""
 
-    def open(self) -> tuple[list[Source], list[str]]:
-        """Ask the database for the columns of the query; return what `open_sources` does."""
-        # On lines of its own, so that a comment at its end closes nothing.
-        table = f"SELECT * FROM (\n{self.sql.strip().rstrip(';')}\n)"
+    def open(self) -> Source:
+        """Ask the database for the columns of the query."""
         connection = self._connect()
         with _asking():
-            described = connection.sql(f"{table} LIMIT 0")
-            if described is None:
-                raise InputError("the query gives no table", where="`sql`", fix="Write a SELECT")
-            schema = dict(pl.DataFrame(described.to_arrow_table()).schema)
-        source = QuerySource(
+            statements = connection.extract_statements(self.sql)
+            if [one.type.name for one in statements] != ["SELECT"]:
+                raise InputError(
+                    "the query is not a single SELECT", where="`sql`", fix="Write one SELECT"
+                )
+            asked = _asked(connection, self.sql, is_server=self._is_server)
+            schema = dict(pl.DataFrame(asked.limit(0).to_arrow_table()).schema)
+        return QuerySource(
             path=Path("the query"),
             schema=schema,
             connection=connection,
-            sql=table,
+            sql=self.sql,
             is_server=self._is_server,
         )
-        return [source], []
 
     @property
     def _is_server(self) -> bool:
@@ -86,16 +86,22 @@ class QuerySource(Source):
 
     def batches(self, chosen: Sequence[pl.Expr]) -> Iterator[pl.DataFrame]:
         with _asking():
-            for batch in self._cursor().execute(self.sql).to_arrow_reader(BATCH_ROWS):
+            for batch in self._asked.to_arrow_reader(BATCH_ROWS):
                 yield pl.DataFrame(batch).select(chosen)
 
     def head(self, n: int) -> pl.DataFrame:
         with _asking():
-            return pl.DataFrame(self._cursor().execute(f"{self.sql} LIMIT {n}").to_arrow_table())
+            return pl.DataFrame(self._asked.limit(n).to_arrow_table())
 
-    def _cursor(self) -> Any:  # noqa: ANN401
-        cursor = self.connection.cursor()
-        return cursor.execute(f"USE {_SERVER}") if self.is_server else cursor
+    @property
+    def _asked(self) -> Any:  # noqa: ANN401
+        return _asked(self.connection, self.sql, is_server=self.is_server)
+
+
+def _asked(connection: Any, sql: str, *, is_server: bool) -> Any:  # noqa: ANN401
+    """Return the rows of a query, which are not read yet."""
+    cursor = connection.cursor()
+    return (cursor.execute(f"USE {_SERVER}") if is_server else cursor).sql(sql)
 
 
 def _module() -> Any:  # noqa: ANN401

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import polars as pl
 
@@ -17,8 +17,6 @@ from whosthere.data.frames import is_frame
 from whosthere.data.reading.batches import RecordTable
 from whosthere.data.reading.columns import Columns, Layout, arrange, find_forms
 from whosthere.data.reading.distinct import Labels
-from whosthere.data.reading.extent import WORLD
-from whosthere.data.reading.formats import open_frame
 from whosthere.data.reading.gather import Gathering, assembled
 from whosthere.data.reading.notes import about_reading, zone_of_times
 from whosthere.data.reading.opening import USER_FROM_PATH, open_sources
@@ -33,7 +31,7 @@ from whosthere.data.reading.partition import (
 )
 from whosthere.data.reading.passes import (
     Filters,
-    batches_of,
+    Passes,
     epochs_of,
     first_look,
     nothing_usable,
@@ -42,19 +40,30 @@ from whosthere.data.reading.passes import (
 from whosthere.data.reading.polygons import Polygons
 from whosthere.data.reading.queries import Query
 from whosthere.data.reading.source import skipping
-from whosthere.data.reading.tables import add_friends, read_pairs, read_regions
+from whosthere.data.reading.tables import add_friends, read_pairs, read_places
 from whosthere.data.reading.times import UNIX, TimeReader, clock_change_of, time_form
-from whosthere.data.reading.trips import FlowGathering, TripTable, ends_of, flows_of, read_listed
+from whosthere.data.reading.trips import (
+    BothEnds,
+    FlowGathering,
+    TripTable,
+    about_ends,
+    ends_of,
+    flows_of,
+    read_listed,
+)
 from whosthere.errors import InputError
 
+_Given = TypeVar("_Given")
+_Made = TypeVar("_Made")
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from whosthere.data.frames import AnyPath, Frame
     from whosthere.data.reading.passes import Progress
-    from whosthere.data.reading.source import Source
     from whosthere.data.reading.times import ClockChange
+    from whosthere.data.reading.trips import Flows
     from whosthere.data.regions import Regions
     from whosthere.data.traces import Traces
 
@@ -71,6 +80,7 @@ def read_records(
     reach_km: float | None = None,
     polygons: AnyPath | Frame | None = None,
     polygon_id: str | None = None,
+    place_column: str | None = None,
     h3: int | None = None,
     epoch: str | timedelta = "1h",
     timezone: str | None = None,
@@ -84,6 +94,7 @@ def read_records(
     lon_column: str | None = None,
     lat_column: str | None = None,
     region_column: str | None = None,
+    both_ends: bool = False,
     flows: str | None = None,
     pairs: AnyPath | Frame | None = None,
     origin_column: str | None = None,
@@ -93,7 +104,6 @@ def read_records(
     arrival_column: str | None = None,
     start: Moment | None = None,
     end: Moment | None = None,
-    box_quantile: float | None = None,
     min_visits: int = 1,
     min_weekly_visits: int = 0,
     mostly_inside: bool = False,
@@ -120,6 +130,8 @@ def read_records(
         A table with lon and lat: each record goes to the nearest of them, or to none if all are
         farther away than `reach_km`. With a grid, polygons or hexagons the records name their
         antenna, and count where it stands.
+    place_column
+        The column with the ids in the table of regions or antennas.
     polygons, polygon_id
         Areas, as GeoJSON, GeoParquet or a GeoDataFrame, and the property with their id.
     epoch
@@ -140,6 +152,8 @@ def read_records(
     user_column, time_column, date_column, lon_column, lat_column, region_column
         Names of the columns where they are unusual. A user or region may be several together, as
         in ``"LAC+CI"``.
+    both_ends
+        Each record is a trip, and its user was where it begins and where it ends, at these times.
     flows, pairs
         What a trip is, for traces over pairs of regions: ``"trips"`` (each record is one),
         ``"ends"`` (every two records of a user are the ends of one) or ``"visits"`` (each move from
@@ -147,19 +161,18 @@ def read_records(
         A trip counts in the epoch in which it begins. The pairs are all pairs of regions, or those
         of a table with the columns origin and destination.
     origin_column, destination_column, end_lon_column, end_lat_column, arrival_column
-        For ``flows="trips"``: where trips begin and end (`lon_column` and `lat_column` are those of
-        the beginning), and when they end, if that is known. They begin at `time_column`.
+        For `both_ends` and ``flows="trips"``: where trips begin and end (`lon_column` and
+        `lat_column` are those of the beginning), and when they end, which flows need not know.
+        They begin at `time_column`.
     user_from_path
         The user is the first folder below `source`, or the name of a file there.
     start, end
         The time window, `end` not included; without a zone they are local times. Where one is
         missing, the records' own range is taken.
-    box_quantile
-        Keep the middle box that holds this share of the records along each axis.
     min_visits, min_weekly_visits
         Drop users with fewer visits in all, or in any whole week (counted from the first day).
     mostly_inside
-        Drop users with half or more of their records outside the box or the regions.
+        Drop users with half or more of their records outside the regions.
     drop_invalid
         Leave out rows that cannot be used, instead of refusing all.
     friends
@@ -186,15 +199,15 @@ def read_records(
     refuse_useless("with `user_from_path`", user_from_path, user_column=user_column)
     _refuse_no_numbers(
         wholes={"h3": h3, "min_visits": min_visits, "min_weekly_visits": min_weekly_visits},
-        others={"grid_km": grid_km, "reach_km": reach_km, "box_quantile": box_quantile},
+        others={"grid_km": grid_km, "reach_km": reach_km},
     )
-    partition = _partition(regions, grid_km, grid, antennas, reach_km, polygons, polygon_id, h3)
+    wrong: list[InputError] | None = None if skipped is None else []
+    partition, place_column = _partition(
+        regions, grid_km, grid, antennas, reach_km, polygons, polygon_id, place_column, h3, wrong
+    )
     places = {"region": region_column, "lon": lon_column, "lat": lat_column}
     _refuse_other_places(partition, places)
-    trips = None if flows is None else flows_of(flows)
-    of_rows = trips is not None and trips.of_rows
-    refuse_useless("without `flows`", trips is None, pairs=pairs)
-    refuse_useless("with `flows` of trips", of_rows, region_column=region_column)
+    trips, of_rows = _trips(flows, both_ends=both_ends, pairs=pairs, region_column=region_column)
     arrival = _arrivals(
         partition,
         of_rows=of_rows,
@@ -202,7 +215,7 @@ def read_records(
         points={"end_lon_column": end_lon_column, "end_lat_column": end_lat_column},
         arrival_column=arrival_column,
     )
-    listed = None if pairs is None else read_listed(pairs)
+    listed = _read(read_listed, pairs, wrong)
     columns = Columns(
         user=USER_FROM_PATH if user_from_path else user_column,
         time=time_column,
@@ -213,14 +226,12 @@ def read_records(
     filters = Filters(
         start=_moment("start", start),
         end=_moment("end", end),
-        box_quantile=box_quantile,
         min_visits=min_visits,
         min_weekly_visits=min_weekly_visits,
         mostly_inside=mostly_inside,
     )
     length = parse_length(epoch)
-    if timezone is not None:
-        zone(timezone)
+    zone("UTC" if timezone is None else timezone)
     time_format = None if time_format is None else time_form(time_format)
     times = TimeReader(
         timezone=timezone,
@@ -228,44 +239,47 @@ def read_records(
         any_age=time_format == UNIX,
     )
     # Before the records, which can take long, so that a bad table is refused at once.
-    known = None if friends is None else read_pairs(friends)
-    early = None if partition.needs_box else partition.locator()
-    if isinstance(source, Query):
-        sources, not_read = source.open()
-    elif is_frame(source):
-        sources, not_read = [open_frame(source)], []
-    else:
-        sources, not_read = open_sources(
-            source, encoding=encoding, user_from_path=user_from_path, skipped=skipped
-        )
-    layouts = _arranged(sources, columns, partition, time_format, skipped)
+    known = _read(read_pairs, friends, wrong)
+    # A grid needs the box of the records, and is known afterwards.
+    fixed = None if partition.needs_box else partition
+    early = _read(operator.methodcaller("locator"), fixed, wrong)
+    opened = partial(
+        open_sources, encoding=encoding, user_from_path=user_from_path, skipped=skipped
+    )
+    sources, not_read = _read(opened, source, wrong) or ([], [])
+    place = "point" if partition.uses_points else "region"
+    how: Any = {"roles": ("user", place, "time"), "time_format": time_format, "skipped": skipped}
+    layouts = _each(partial(arrange, columns=columns, **how), sources, skipped)
     tables = [
         RecordTable(layout, replace(times, form=form), partition.is_open, drop_invalid)
         for layout, form in find_forms(layouts, time_format, skipped)
     ]
     if of_rows:
-        tables = _with_arrivals(tables, arrival, skipped)
+        kind = BothEnds if both_ends else TripTable
+        tables = _each(lambda table: kind.of(table, arrival, place, skipped), tables, skipped)
     layouts = [table.layout for table in tables]
-    progress = progress or (lambda *_: None)
+    passes = Passes(progress or (lambda *_: None))
     local = timezone or zone_of_times(layouts) or "UTC"
     window = filters.window(local)
     if skipped is not None:
         # Points may lie in no region, but none is unknown.
         none_known = partition.uses_points or partition.is_open or drop_invalid
         only = None if none_known else early
-        tables = sound_tables(tables, only, window, skipped, progress)
+        skipped += wrong or ()
+        tables = sound_tables(tables, only, window, skipped, passes)
         layouts = [table.layout for table in tables]
-    look = first_look(tables, partition, window, filters.box_quantile, progress)
+    if wrong:
+        raise wrong[-1]
+    look = first_look(tables, partition, window, passes)
     gathering = (Gathering if trips is None else partial(FlowGathering, flows=trips, pairs=listed))(
-        locator=early or partition.locator(look.box),
+        locator=early or partition.locator(look.extent.box),
         epochs=epochs_of(window, look, length, local),
         window=window,
-        box=WORLD if filters.box_quantile is None else look.box,
         users=Labels(_user_dtype(layouts)),
         drop=drop_invalid,
     )
     rows: Counter[Path] = Counter()
-    for batch in batches_of(tables, "Reading records", progress):
+    for batch in passes.over(tables, "Reading records"):
         gathering.add(batch)
         rows[batch.source.path] += batch.rows_read
     if not len(gathering.users):
@@ -275,12 +289,12 @@ def read_records(
         filters,
         only_visited=partition.is_open,
         columns=_names_of_columns(layouts)
+        | ({} if place_column is None else {"place": place_column})
         | {f"end {role}": name for role, name in _names_of_columns(ends_of(tables)).items()},
         not_read=tuple(not_read),
         bad_files=tuple(map(str, skipped or ())),
-        notes=tuple(
-            about_reading(tables, rows, gathering, partition, look, found_forms=time_format is None)
-        ),
+        notes=tuple(about_reading(tables, rows, gathering, found_forms=time_format is None))
+        + tuple(about_ends(tables)),
     )
     return traces if known is None else add_friends(traces, known)
 
@@ -294,23 +308,37 @@ def _refuse_other_places(partition: Partition, columns: dict[str, str | None]) -
         refuse_useless(why, of_points != partition.uses_points, **{f"{role}_column": name})
 
 
-def _arranged(
-    sources: Iterable[Source],
-    columns: Columns,
-    partition: Partition,
-    time_format: str | None,
-    skipped: list[InputError] | None,
-) -> list[Layout]:
-    """Return how the tables are read, those that cannot be left out where `skipped` is a list."""
-    roles = ("user", "point" if partition.uses_points else "region", "time")
-    layouts = []
-    for one in sources:
-        with skipping(skipped):
-            layout = arrange(one, columns, roles, time_format=time_format)
-            if time_format is None:
-                layout.time_shape()
-            layouts.append(layout)
-    return layouts
+def _each(
+    make: Callable[[_Given], _Made], given: Iterable[_Given], wrong: list[InputError] | None
+) -> list[_Made]:
+    """Make something of each that is given, except where what is wrong with it is noted."""
+    made = []
+    for one in given:
+        with skipping(wrong):
+            made.append(make(one))
+    return made
+
+
+def _read(
+    read: Callable[..., _Made], given: object, wrong: list[InputError] | None
+) -> _Made | None:
+    """Read what was given; None where nothing was, or where what is wrong with it is noted."""
+    return next(iter(_each(read, [] if given is None else [given], wrong)), None)
+
+
+def _trips(
+    flows: str | None, *, both_ends: bool, pairs: object, region_column: str | None
+) -> tuple[Flows | None, bool]:
+    """Return what a trip is, where flows are asked for; and whether each record has both ends."""
+    trips = None if flows is None else flows_of(flows)
+    of_rows = both_ends or (trips is not None and trips.of_rows)
+    refuse_useless("without `flows`", trips is None, pairs=pairs)
+    refuse_useless("with `flows`", trips is not None, both_ends=both_ends)
+    refuse_useless("where both ends of trips are read", of_rows, region_column=region_column)
+    return trips, of_rows
+
+
+_NO_TRIPS = "without `both_ends`, or `flows` of trips"
 
 
 def _arrivals(
@@ -322,9 +350,9 @@ def _arrivals(
     arrival_column: str | None,
 ) -> Columns:
     """Return the columns of where and when trips end, or refuse those that do nothing."""
-    refuse_useless("without `flows` of trips", not of_rows, arrival_column=arrival_column)
+    refuse_useless(_NO_TRIPS, not of_rows, arrival_column=arrival_column)
     for given, uses_points in ((names, False), (points, True)):
-        refuse_useless("without `flows` of trips", not of_rows, **given)
+        refuse_useless(_NO_TRIPS, not of_rows, **given)
         why = f"here, where trips end at {'points' if partition.uses_points else 'named regions'}"
         refuse_useless(why, uses_points != partition.uses_points, **given)
     return Columns(
@@ -336,15 +364,7 @@ def _arrivals(
     )
 
 
-def _with_arrivals(
-    tables: list[RecordTable], columns: Columns, skipped: list[InputError] | None
-) -> list[RecordTable]:
-    """Return tables of trips with the columns of their ends."""
-    made: list[RecordTable] = []
-    for table in tables:
-        with skipping(skipped):
-            made.append(TripTable.of(table, columns))
-    return made
+_PLACE_FIX = "Say which column holds their ids (`place_column`), or rename it"
 
 
 def _partition(  # noqa: PLR0917 - one for each word
@@ -355,9 +375,14 @@ def _partition(  # noqa: PLR0917 - one for each word
     reach_km: float | None,
     polygons: AnyPath | Frame | None,
     polygon_id: str | None,
+    place_column: str | None,
     h3: int | None,
-) -> Partition:
-    """Return the one partition that was asked for; by default the records name their regions."""
+    wrong: list[InputError] | None,
+) -> tuple[Partition, str | None]:
+    """Return the one partition that was asked for; by default the records name their regions.
+
+    And the column with the ids in the table of regions or antennas, where there is one.
+    """
     refuse_useless("without `antennas`", antennas is None, reach_km=reach_km)
     refuse_useless("without `polygons`", polygons is None, polygon_id=polygon_id)
     areas: dict[str, Partition] = {}
@@ -376,14 +401,20 @@ def _partition(  # noqa: PLR0917 - one for each word
         raise InputError(f"{' and '.join(given)} cannot be combined", fix="Give one of them")
     refuse_useless("where records name their antenna", bool(areas), reach_km=reach_km)
     area = next(iter(areas.values()), None)
+    listed = regions if antennas is None else antennas
+    if listed is None or isinstance(listed, Partition):
+        refuse_useless("without a table of places", is_so=True, place_column=place_column)
+        return listed or area or RegionIds(), None
+    named = partial(read_places, column=place_column, fix=_PLACE_FIX)
+    table, column = _read(named, listed, wrong) or (None, None)
+    if table is None:
+        # Another way, by which records are looked over for what else is wrong.
+        return GridShape(1, 1) if antennas is not None and area is None else RegionIds(), None
     if antennas is None:
-        if isinstance(regions, Partition):
-            return regions
-        return area or RegionIds(None if regions is None else read_regions(regions))
-    table = read_regions(antennas)
+        return RegionIds(table), column
     if area is not None:
-        return ThroughAntennas(table, area)
-    return NearestAntenna(table, **({} if reach_km is None else {"reach_km": reach_km}))
+        return ThroughAntennas(table, area), column
+    return NearestAntenna(table, **({} if reach_km is None else {"reach_km": reach_km})), column
 
 
 def refuse_useless(why: str, is_so: bool, **given: object) -> None:  # noqa: FBT001 - the condition

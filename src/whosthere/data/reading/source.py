@@ -207,6 +207,12 @@ def skipping(skipped: list[InputError] | None) -> Iterator[None]:
         skipped.append(error)
 
 
+_UNREADABLE = (
+    *(pl.exceptions.PolarsError, OSError, EOFError, ValueError, RuntimeError),
+    *(zlib.error, zipfile.BadZipFile),
+)
+
+
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Turn what polars says about a file it cannot read into a message for the user."""
@@ -216,21 +222,15 @@ def readable(path: Path) -> Iterator[None]:
         raise
     except pl.exceptions.NoDataError as error:
         raise empty(path) from error
-    except (
-        pl.exceptions.PolarsError,
-        pl.exceptions.PanicException,
-        OSError,
-        EOFError,
-        ValueError,
-        RuntimeError,
-        zlib.error,
-        zipfile.BadZipFile,
-    ) as error:
+    except BaseException as error:
+        # Each library in Rust has a panic of its own, which is no Exception.
+        if not (isinstance(error, _UNREADABLE) or type(error).__name__ == "PanicException"):
+            raise
         if path == FRAME:
             # What polars says of a query in the user's own code may quote somebody's id.
             problem = f"its query failed ({type(error).__name__})"
             raise RecordsError(problem, where=path, fix="Collect it first") from None
-        said = str(error).strip()
+        said = str(error).strip() if isinstance(error, Exception) else ""
         reason = shown(said.splitlines()[0].rstrip(".")) if said else "damaged"
         raise RecordsError(
             f"cannot be read ({reason})",

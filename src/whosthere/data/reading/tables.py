@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +16,7 @@ from whosthere.data.neighbours import Neighbours, as_graph
 from whosthere.data.reading.columns import (
     Columns,
     degrees_of,
+    guess,
     joined_ids,
     parts_of,
     refuse_data_as_names,
@@ -27,7 +27,7 @@ from whosthere.data.reading.opening import read_single
 from whosthere.data.reading.polygons import Polygons, holds_areas
 from whosthere.data.reading.source import naming
 from whosthere.data.regions import Regions
-from whosthere.errors import EmptyError, InputError, RecordsError, listed
+from whosthere.errors import EmptyError, InputError, RecordsError, listed, quote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ HOUSEHOLDS = ("user", "household")
 _NOBODY = -1
 # No attribute is called that.
 _USER = "\0"
-# An attribute with more different numbers than these is cut into fifths.
+# An attribute with more different numbers than these does not name groups.
 _MOST_NUMBERS = 12
 # What other programs write where there is no value.
 _NO_VALUES = ("", "NaN", "nan")
@@ -58,24 +58,36 @@ def read_regions(table: Regions | AnyPath | Frame) -> Regions:
     table
         A file or frame with a column of ids and, if known, lon and lat; or GeoJSON of areas.
     """
+    return read_places(table)[0]
+
+
+def read_places(
+    table: Regions | AnyPath | Frame,
+    column: str | None = None,
+    fix: str = "Name the column with the ids 'region', and rename others like it",
+) -> tuple[Regions, str | None]:
+    """Read what `read_regions` does; return the column of the ids as well, where there is one.
+
+    It may be given. `fix` says what to do where it is not clear.
+    """
     if isinstance(table, Regions):
-        return table
+        return table, None
     path = place_of(table)
-    if path.suffix.lower() == ".geojson" and holds_areas(path):
-        return Polygons(path).locator().regions()
+    if column is None and path.suffix.lower() == ".geojson" and holds_areas(path):
+        return Polygons(path).locator().regions(), None
     rows = read_single(table)
     found = rows.columns
     try:
-        id_name = Columns().find("region", found) or ("id" if "id" in found else None)
+        id_name = None if column is not None else guess("place", found)
+        id_name = id_name or Columns(region=column).find("region", found)
         axes = [Columns().find(axis, found) for axis in ("lon", "lat")]
     except RecordsError as error:
-        raise RecordsError(error.problem, where=path, fix="Rename all but one of them") from error
+        fix = fix if column is None else error.fix or fix
+        raise RecordsError(error.problem, where=path, fix=fix) from error
     if id_name is None:
         refuse_data_as_names(found, where=path, header="region,lon,lat")
         raise RecordsError(
-            f"has no region column (found {listed(showable(found))})",
-            where=path,
-            fix="Name the column with the ids 'region'",
+            f"has no region column (found {listed(showable(found))})", where=path, fix=fix
         )
     with naming(path):
         expr = joined_ids(parts_of(id_name, found), rows.schema)
@@ -83,7 +95,7 @@ def read_regions(table: Regions | AnyPath | Frame) -> Regions:
         if ids.null_count():
             raise InputError(f"row {_first_null(ids) + 1} has no region id")
         degrees = [None if name is None else _degrees(rows, name) for name in axes]
-        return Regions(ids.to_list(), *degrees)
+        return Regions(ids.to_list(), *degrees), id_name
 
 
 def _degrees(table: pl.DataFrame, name: str) -> NDArray[np.float64]:
@@ -175,7 +187,7 @@ def read_attributes(given: AnyPath | Frame, users: Sequence[str]) -> Attributes:
     """Read to which groups each user belongs, such as age, tariff and district.
 
     People are in the column "user", or else the first one; every other column is an attribute. One
-    of many different numbers is cut into fifths. Who has no value is in the group "not given".
+    of many different numbers is refused. Who has no value is in the group "not given".
     """
     path = place_of(given)
     table = read_single(given)
@@ -199,25 +211,23 @@ def read_attributes(given: AnyPath | Frame, users: Sequence[str]) -> Attributes:
         fix = "Give each person one row"
         raise RecordsError("has several different rows about a person", where=path, fix=fix)
     joined = pl.DataFrame({_USER: users}).join(known, on=_USER, how="left", maintain_order="left")
-    groups = joined.select(_in_groups(joined[name]) for name in names)
+    with naming(path):
+        groups = joined.select(_groups(joined[name]) for name in names)
     unknown = people[_USER].n_unique() - known.height
     return Attributes(groups, unknown, len(users) - known.height)
 
 
-def _in_groups(values: pl.Series) -> pl.Series:
-    """Return the names of groups by an attribute; many different numbers are cut into fifths."""
+def _groups(values: pl.Series) -> pl.Series:
+    """Return the names of groups by an attribute; many different numbers are none."""
     texts = values.cast(pl.String).str.strip_chars().replace(dict.fromkeys(_NO_VALUES, None))
     numbers = texts.cast(pl.Float64, strict=False)
-    if numbers.null_count() > texts.null_count() or numbers.n_unique() <= _MOST_NUMBERS:
-        return texts.fill_null(NOT_GIVEN)
-    # Rounded: a quantile is the number of one person.
-    fifths = [numbers.quantile(share) or 0.0 for share in (0.2, 0.4, 0.6, 0.8)]
-    cuts = sorted({float(f"{fifth:.2g}") for fifth in fifths})
-    ends = [f"{cut:,g}" for cut in cuts]
-    between = [f"above {low} to {high}" for low, high in pairwise(ends)]
-    labels = [f"up to {ends[0]}", *between, f"above {ends[-1]}"]
-    place = pl.Series(cuts).search_sorted(numbers.fill_null(0.0), side="left")
-    return pl.Series(values.name, labels).gather(place).set(numbers.is_null(), NOT_GIVEN)
+    n = numbers.drop_nulls().n_unique()
+    if numbers.null_count() == texts.null_count() and n > _MOST_NUMBERS:
+        raise InputError(
+            f"column {quote(values.name)} has {n:,} different numbers, which are no groups",
+            fix="Write groups in words, such as '18 to 29', or leave the column out",
+        )
+    return texts.fill_null(NOT_GIVEN)
 
 
 def read_households(given: AnyPath | Frame, users: Sequence[str]) -> Clusters:

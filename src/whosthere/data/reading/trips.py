@@ -5,6 +5,8 @@ A trip counts in the epoch in which it begins.
 
 from __future__ import annotations
 
+from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -18,8 +20,7 @@ from whosthere.data.epochs import format_length, parse_length
 from whosthere.data.flows import Pairs
 from whosthere.data.ledger import Entry
 from whosthere.data.reading.batches import TO, Batch, RecordTable, Rejects
-from whosthere.data.reading.columns import Columns, Layout, arrange
-from whosthere.data.reading.extent import WORLD, lon_lat
+from whosthere.data.reading.columns import READ_BOTH, Columns, Layout, arrange, both_ends
 from whosthere.data.reading.gather import (
     REASONS,
     Fate,
@@ -32,10 +33,9 @@ from whosthere.data.reading.tables import read_pairs
 from whosthere.data.regions import Regions
 from whosthere.data.traces import Traces, check_cell_space
 from whosthere.display import counted
-from whosthere.errors import InputError, RecordsError
+from whosthere.errors import InputError, RecordsError, listed
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Callable, Iterable, Iterator
 
     import polars as pl
@@ -46,10 +46,9 @@ if TYPE_CHECKING:
 _MOST_PAIRS = 10_000_000
 _EARLY = "lies before the departure"
 # The last of the checks whose trips speak against a user being inside.
-_LAST_OUTSIDE = 2
+_LAST_OUTSIDE = 1
 _LENGTH = specs.Text("a length of time such as 20min", parse_length, format_length)
 _MICROSECOND = timedelta(microseconds=1)
-_OUT_OF_BOX = -3
 _ENDS = ("origin", "destination")
 
 
@@ -196,15 +195,24 @@ def _between(departures: Trips, arrivals: Trips, at: Ints64) -> Trips:
 class TripTable(RecordTable):
     """A file whose rows are trips: the columns of `layout` are of departures."""
 
+    needs_arrival: ClassVar[bool] = False
+    """Whether a trip must say when it ends."""
+
     arrivals: Layout = field(kw_only=True)
 
     @classmethod
-    def of(cls, table: RecordTable, columns: Columns) -> TripTable:
-        """Add the columns of arrivals, given or found; departures and arrivals must differ."""
+    def of(
+        cls, table: RecordTable, columns: Columns, place: str, skipped: list[InputError] | None
+    ) -> TripTable:
+        """Add the columns of arrivals, given or found; departures and arrivals must differ.
+
+        They hold the `place`: a region or a point.
+        """
         departures = table.layout
-        place = "region" if "region" in departures.names else "point"
-        has_time = columns.find("time", departures.source.columns) is not None
-        arrivals = arrange(departures.source, columns, (place, *(["time"] if has_time else [])))
+        found = departures.source.columns
+        has_time = cls.needs_arrival or columns.find("time", found) is not None
+        roles = (place, *(["time"] if has_time else []))
+        arrivals = arrange(departures.source, columns, roles, skipped=skipped)
         for role, name in arrivals.names.items():
             if name == departures.names.get(role):
                 raise RecordsError(
@@ -214,13 +222,14 @@ class TripTable(RecordTable):
                     "`lat_column`), the destination (`destination_column`, or `end_lon_column` "
                     "and `end_lat_column`) and the arrival (`arrival_column`)",
                 )
-        if not has_time:
+        if not has_time and "time" in departures.names:
             arrivals = replace(
                 arrivals,
                 names=arrivals.names | {"time": departures.names["time"]},
                 exprs=arrivals.exprs | {"time": departures.exprs["time"]},
             )
-        return cls(**{**vars(table), "arrivals": arrivals})
+        departures = replace(departures, lacks=departures.lacks or arrivals.lacks)
+        return cls(**{**vars(table), "layout": departures, "arrivals": arrivals})
 
     @property
     def _chosen(self) -> list[pl.Expr]:
@@ -241,6 +250,33 @@ class TripTable(RecordTable):
         there.add("time", early.fill_null(value=False), "that end before they begin", _EARLY)
         arrivals = arrivals.rename({name: TO + name for name in arrivals.columns})
         return departures.hstack(arrivals), resolved + also
+
+
+class BothEnds(TripTable):
+    """A file whose rows are trips, each of which is two records: where and when it begins, ends."""
+
+    needs_arrival = True
+
+    def batches(self) -> Iterator[Batch]:
+        for batch in super().batches():
+            departures, arrivals = batch.ends
+            users = [departures[name] for name in departures.columns if name == "user"]
+            yield replace(batch, records=departures.select(*arrivals.columns, *users))
+            yield replace(batch, records=arrivals.with_columns(*users), resolved=Counter())
+
+
+def about_ends(tables: Iterable[RecordTable]) -> Iterator[str]:
+    """Say which end of a trip was not read, or that both were."""
+    if any(isinstance(table, BothEnds) for table in tables):
+        yield "each trip is two records: where and when it began, and where and when it ended"
+    not_read = set()
+    for layout in (table.layout for table in tables if not isinstance(table, TripTable)):
+        for role in layout.names.keys() & {"region", "lon"}:
+            with suppress(RecordsError):
+                ends = set(both_ends(role, layout.source.columns) or ())
+                not_read |= ends - {layout.names[role]} if layout.names[role] in ends else set()
+    if not_read:
+        yield f"not read, though other ends of trips: {listed(sorted(not_read))}. {READ_BOTH}"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -274,8 +310,6 @@ class FlowGathering(Gathering):
             raise unknown_region(batch, int(np.argmax(unknown)), places)
         if "lon" in places.columns:
             self.at_zero += int(((places["lon"] == 0) & (places["lat"] == 0)).sum())
-            if self.box is not WORLD:
-                region[~self.box.holds(*lon_lat(places))] = _OUT_OF_BOX
         return region
 
     def rows(self, *, only_visited: bool) -> tuple[Traces, list[Entry]]:
@@ -322,11 +356,9 @@ class FlowGathering(Gathering):
     def _lost(self, trips: Trips, epoch: Ints32) -> dict[str, Bools]:
         """Return which trips do not count, by reason, in the order of the checks."""
         in_window = (epoch >= 0) & self.window.holds(trips.departed)
-        worse = np.minimum(trips.origin, trips.destination)
         lost = {
             REASONS[Fate.OUT_OF_WINDOW]: ~in_window,
-            REASONS[Fate.OUT_OF_BOX]: worse == _OUT_OF_BOX,
-            REASONS[Fate.OUT_OF_REGIONS]: worse < 0,
+            REASONS[Fate.OUT_OF_REGIONS]: np.minimum(trips.origin, trips.destination) < 0,
         }
         if self.flows.max_gap is not None:
             longest = self.flows.max_gap // _MICROSECOND

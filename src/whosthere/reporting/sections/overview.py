@@ -12,7 +12,7 @@ from whosthere.auditing.reasons import FOUND, chance_in_words, in_a_group, round
 from whosthere.auditing.series import said_of_series
 from whosthere.display import counted
 from whosthere.inference.vocabulary import CEILING, GUARANTEE, OF_UTILITY, UTILITY
-from whosthere.privacy.guarantees import HARDLY_ANY
+from whosthere.privacy.ledger import HARDLY_ANY
 from whosthere.privacy.scheme import PERIODS
 from whosthere.reporting.charts.risk import OUTCOMES, Dot, DotChart, Protection, TradeOff
 from whosthere.reporting.charts.time import Course, TimeChart
@@ -345,7 +345,7 @@ def _bounds_table(verdicts: Sequence[Verdict], found: Lookup) -> Table:
     heads = (
         parts.PROTECTION,
         Head("ceiling, mean AUC", CEILING),
-        Head("guarantee, mean AUC", GUARANTEE),
+        Head("guarantee, AUC", GUARANTEE),
         Head("odds factor", "odds_factor"),
         *parts.metric_heads(rest),
     )

@@ -8,7 +8,7 @@ from whosthere.display import counted
 from whosthere.reporting.charts.risk import Dot, DotChart, Protection, numbered_keys
 from whosthere.reporting.sections import parts
 from whosthere.reporting.sections.parts import Cell, Head, Lookup, Table
-from whosthere.reporting.words import shortened, words_of
+from whosthere.reporting.words import shortened, texts, words_of
 
 if TYPE_CHECKING:
     from whosthere.game.table_check import TableCheck
@@ -24,6 +24,11 @@ def subject_of_table(found: TableCheck) -> dict[str, str]:
         "Rule": shortened(str(release.mechanism)),
         "People": f"{release.group_size:,}",
     }
+
+
+def error_in_words(found: TableCheck) -> str:
+    """Say how far off such estimates were found to be, if tables of that kind were tried."""
+    return str(texts()["check"]["error_known" if found.error_is_known else "error_unknown"])
 
 
 def risk_table(found: TableCheck) -> Table:

@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
     from whosthere.arrays import Floats, Ints64
 
-_MOST_STEPS, _MOST_SWEEPS, _MOST_HALVINGS = 100, 500, 40
-# Sweeps that cost less than the products of all pairs of features.
-_DIRECT_SWEEPS = 16
-# A share of features with a weight from which on hardly any others are expected to get one.
-_MOSTLY = 0.8
+_MOST_STEPS, _MOST_SWEEPS, _MOST_HALVINGS = 100, 300, 40
 
 
 @part()
@@ -101,35 +97,6 @@ def _dot(a: NDArray[np.floating], b: NDArray[np.floating]) -> float:
     return float(total)
 
 
-@part(fastmath=True)
-def _products(x: NDArray[np.floating], weights: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Return the weighted products of all pairs of rows."""
-    k, n = x.shape
-    products, weighted = np.empty((k, k), x.dtype), np.empty(n, x.dtype)
-    zero = x.dtype.type(0)
-    for j in range(k):
-        feature = x[j]
-        for t in range(n):
-            weighted[t] = feature[t] * weights[t]
-        # Four at a time, so that each number is fetched less often.
-        in_fours = (j + 1) - (j + 1) % 4
-        for i in range(0, in_fours, 4):
-            x0, x1, x2, x3 = x[i], x[i + 1], x[i + 2], x[i + 3]
-            s0, s1, s2, s3 = zero, zero, zero, zero
-            for t in range(n):
-                s0 += weighted[t] * x0[t]
-                s1 += weighted[t] * x1[t]
-                s2 += weighted[t] * x2[t]
-                s3 += weighted[t] * x3[t]
-            products[j, i], products[j, i + 1] = s0, s1
-            products[j, i + 2], products[j, i + 3] = s2, s3
-        for i in range(in_fours, j + 1):
-            products[j, i] = _dot(weighted, x[i])
-        for i in range(j):
-            products[i, j] = products[j, i]
-    return products
-
-
 @part()
 def _shrunk(weight: float, slope: float, radius: float) -> float:
     """Return the best weight of a feature; `radius` is one over the curvature of the loss."""
@@ -146,11 +113,10 @@ def _descend(
     slope: NDArray[np.floating],
     curvature: NDArray[np.floating],
     tolerance: float,
-) -> float:
-    """Improve weights by a few sweeps over the penalised quadratic model, in place.
+) -> None:
+    """Improve weights by sweeps over the penalised quadratic model, in place.
 
-    The slopes follow the weights. Returns how much the last sweep still had to change, which is
-    within the tolerance if the model is at its minimum.
+    The slopes follow the weights. It ends when a sweep has hardly anything to change.
     """
     n = slope.size
     radii, curved = np.empty(w.size), np.empty(n, x.dtype)
@@ -159,8 +125,7 @@ def _descend(
         for i in range(n):
             curved[i] = feature[i] * curvature[i]
         radii[j] = 1.0 / (_dot(curved, feature) + 1e-12)
-    largest = np.inf
-    for _ in range(_DIRECT_SWEEPS):
+    for _ in range(_MOST_SWEEPS):
         largest = 0.0
         for j in range(w.size):
             feature = x[j]
@@ -174,73 +139,6 @@ def _descend(
                 largest = max(largest, abs(change) / radii[j])
         if largest <= tolerance:
             break
-    return largest
-
-
-@part(once=True)
-def _descend_by_products(
-    x: NDArray[np.floating],
-    w: Floats,
-    slope: NDArray[np.floating],
-    curvature: NDArray[np.floating],
-    tolerance: float,
-) -> None:
-    """Do the same in many sweeps, by the products of all pairs of features."""
-    k = w.size
-    hessian, by_feature, radii = _products(x, curvature), np.empty(k, x.dtype), np.empty(k)
-    for j in range(k):
-        by_feature[j] = _dot(x[j], slope)
-        hessian[j, j] += 1e-12
-        radii[j] = 1.0 / hessian[j, j]
-    for _ in range(_MOST_SWEEPS):
-        largest = 0.0
-        for j in range(k):
-            new = _shrunk(w[j], by_feature[j], radii[j])
-            change = new - w[j]
-            if change != 0.0:
-                w[j] = new
-                step, products = x.dtype.type(change), hessian[j]
-                for i in range(k):
-                    by_feature[i] += step * products[i]
-                largest = max(largest, abs(change) * hessian[j, j])
-        if largest <= tolerance:
-            break
-
-
-@part(once=True)
-def _newton_target(
-    x: NDArray[np.floating],
-    w: Floats,
-    slope: NDArray[np.floating],
-    curvature: NDArray[np.floating],
-    tolerance: float,
-) -> Floats:
-    """Return the weights that minimise the penalised quadratic model, by coordinate descent.
-
-    A few sweeps over all features show which ones get a weight; if that is not enough, these
-    alone go on, for which all products are worth having. If most had a weight before, all do.
-    """
-    new, slopes, in_use = w.copy(), slope.copy(), np.empty(w.size, np.int64)
-    k = 0
-    for j in range(w.size):
-        in_use[j] = j
-        k += w[j] != 0.0
-    if k > _MOSTLY * w.size:
-        k = w.size
-    elif _descend(x, new, slopes, curvature, tolerance) <= tolerance:
-        return new
-    else:
-        k = 0
-        for j in range(w.size):
-            in_use[k] = j
-            k += new[j] != 0.0
-    few = np.empty(k)
-    for j in range(k):
-        few[j] = new[in_use[j]]
-    _descend_by_products(_rows(x, in_use[:k]), few, slopes, curvature, tolerance)
-    for j in range(k):
-        new[in_use[j]] = few[j]
-    return new
 
 
 @kernel()
@@ -277,7 +175,8 @@ def minimise(
             start[j] = w[active[j]]
         features = _rows(x, active[:k])
         enough = max(0.1 * min(worst, worst**2), 0.4 * tolerance)
-        step = _newton_target(features, start, slope, curvature, enough)
+        step, slopes = start.copy(), slope.copy()
+        _descend(features, step, slopes, curvature, enough)
         gain = 0.0
         for j in range(k):
             step[j] -= start[j]
