@@ -124,7 +124,7 @@ LATER = [N_EPOCHS, N_EPOCHS + 1]
         ("user, max_visits=4", [0, 1, 2, 30, *LATER]),
         ("user-day, max_visits=1, max_regions=1", [0, 1, 30, *LATER]),
         ("user-day, max_visits=3, max_regions=2", [0, 1, 30, *LATER, 150, 151]),
-        ("user-day, max_visits=9, max_regions=1", [0, 1, *LATER, 150]),
+        ("user-day, max_visits=200, max_regions=1", [0, 1, *LATER, 150]),
     ],
 )
 def test_each_visit_counts_with_the_chance_of_a_draw(unit, trace, people, rng):
