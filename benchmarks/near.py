@@ -128,14 +128,14 @@ TABLES: dict[str, Callable[[Path], Traces]] = {
 }
 
 
-def without_sharers(traces: Traces, most: float) -> Traces:
-    """Return those whose visits nobody else shares to so large a part."""
+def without_sharers(traces: Traces) -> Traces:
+    """Return those who share half of their visits with nobody."""
     shape = traces.n_users, traces.n_cells
     visited = csr_array((np.ones(traces.cells.size), traces.cells, traces.indptr), shape)
     both = (visited @ visited.T).tocoo()
     shared, others = np.zeros(traces.n_users), both.row != both.col
     np.maximum.at(shared, both.row[others], both.data[others])
-    return traces.select(np.flatnonzero(shared < most * traces.visits_per_user()))
+    return traces.select(np.flatnonzero(shared < 0.5 * traces.visits_per_user()))
 
 
 def dealt_anew(traces: Traces) -> Traces:
@@ -151,9 +151,7 @@ def dealt_anew(traces: Traces) -> Traces:
 
 POSTERIORS: dict[str, Callable[[Path], Traces]] = {
     "bikes": partial(bikes, **MARCH),
-    "bikes, nobody shares 4 of 5 visits": lambda data: without_sharers(bikes(data, **MARCH), 0.8),
-    "bikes, nobody shares half": lambda data: without_sharers(bikes(data, **MARCH), 0.5),
-    "bikes, nobody shares a third": lambda data: without_sharers(bikes(data, **MARCH), 1 / 3),
+    "bikes, nobody shares half": lambda data: without_sharers(bikes(data, **MARCH)),
     "bikes, dealt anew": lambda data: dealt_anew(bikes(data, **MARCH)),
 }
 
