@@ -123,6 +123,13 @@ def test_a_grid_reaches_over_the_antimeridian(ingested, points, grid, share):
     assert np.abs(there.regions.lon).min() > 179
 
 
+def test_the_antimeridian_has_two_names(ingested, points):
+    points.with_columns(lon=pl.Series([180.0, -180.0] * 120)).write_csv("line.csv")
+    traces, said = ingested("line.csv", "--grid", "1x1")
+    assert "in no region" not in said
+    assert traces.n_users == points["user"].n_unique()
+
+
 def test_strays_on_both_sides(ingested, points):
     """A tenth of the records, as many as may still be called strays."""
     few = points.head(20).with_columns(
