@@ -1,5 +1,11 @@
-"""Run the command line as ``python -m whosthere``."""
+"""Run the command line as ``whosthere`` or ``python -m whosthere``."""
 
-from whosthere.cli.main import main
+import sys
 
-main()
+try:
+    from whosthere.cli.main import main
+except KeyboardInterrupt:  # before it could say so itself
+    sys.exit(130)
+
+if __name__ == "__main__":
+    main()

@@ -166,6 +166,15 @@ def test_bad_epochs_are_refused(make, message):
         make()
 
 
+@pytest.mark.parametrize(
+    ("day", "name"), [((1, 1, 1), "America/Lima"), ((9999, 12, 31, 23), "UTC")]
+)
+def test_epochs_beyond_the_calendar_are_refused(day, name):
+    moment = datetime(*day, tzinfo=UTC)
+    with pytest.raises(InputError, match="not within the years 1 to 9999"):
+        Epochs.covering(moment, moment, length=HOUR, timezone=name)
+
+
 def test_arrays_are_values(epochs):
     for array in (epochs.days, epochs.weeks):
         with pytest.raises(ValueError, match="read-only"):

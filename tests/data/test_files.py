@@ -53,6 +53,12 @@ def test_a_folder_that_is_a_file_is_named(tmp_path):
         pass
 
 
+def test_a_folder_in_place_of_an_output_is_said_once(tmp_path):
+    with pytest.raises(FileError) as refused, new_file(tmp_path, force=True):
+        pass
+    assert str(refused.value) == f"{tmp_path}: is a folder. Name a file."
+
+
 @pytest.mark.parametrize("name", ["t.parquet", "[a-b]*.parquet", "x=1 é?.parquet"])
 def test_a_table_and_its_metadata_read_back(tmp_path, name):
     frame = pl.DataFrame({"n": [1, None], "lists": [[1, 2], []], "text": ["ü", ""]})

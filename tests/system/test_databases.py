@@ -105,6 +105,12 @@ def test_rows_can_be_made_distinct_by_the_database(ingested, database):
         ("SELECT 1", "none.duckdb", "none.duckdb: does not exist"),
         ("SELECT 1", "records.parquet", "records.parquet"),
         ("SELECT * FROM calls WHERE cell_id", "calls.duckdb", "refused"),
+        ("SELECT cell_id, cell_id FROM calls", "calls.duckdb", "a name of its own"),
+        (
+            "SELECT * FROM calls WHERE (cell_id || '''x')::INT = 1",
+            "calls.duckdb",
+            "string ... to INT32",
+        ),
     ],
 )
 def test_what_a_database_refuses_is_one_message(whosthere, database, query, name, said):
@@ -113,6 +119,14 @@ def test_what_a_database_refuses_is_one_message(whosthere, database, query, name
     assert err.count("\n") == 1
     assert said in err
     assert not Path("out.parquet").exists()
+
+
+def test_a_row_that_cannot_be_read_late_is_not_shown(refused, folder):
+    rows = (f"{i},2024-05-01T10:00Z,a" for i in [*range(30_000), "Ann"])
+    (folder / "calls.csv").write_text("user,time,region\n" + "\n".join(rows))
+    said = refused("ingest", "--sql", "SELECT * FROM 'calls.csv'", "-o", "out.parquet")
+    assert "the database refused (Conversion Error" in said
+    assert "Ann" not in said
 
 
 def test_a_query_leaves_the_database_alone(whosthere, ingested, database):

@@ -1,5 +1,6 @@
 """A command that is stopped on its way leaves every file as it was."""
 
+import runpy
 import signal
 import subprocess
 import sys
@@ -161,3 +162,16 @@ def test_whatever_an_interruption_turns_into_is_no_fault(whosthere, monkeypatch,
 
     monkeypatch.setattr("whosthere.data.cities.simulate", interrupted)
     assert whosthere(*CITY, "-o", tmp_path / "city") == (143, "", MESSAGE)
+
+
+def test_ctrl_c_while_the_command_is_imported(monkeypatch):
+    class Stops:
+        def find_spec(self, name, *_):
+            if name == "whosthere.cli.main":
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "meta_path", [Stops(), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "whosthere.cli.main", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("whosthere", run_name="__main__")
+    assert ended.value.code == 130

@@ -216,6 +216,27 @@ def test_encodings_and_decimal_commas(ingested, folder, encoding, packed):
     assert ("was read as" in out) == (encoding in {"latin-1", "utf-16"})
 
 
+def test_files_of_one_name_in_an_archive_are_all_read(ingested, folder):
+    with zipfile.ZipFile("r.zip", "w") as archive:
+        archive.writestr("r.csv", table("a,2024-04-05T10:00Z,a"))
+        with pytest.warns(UserWarning, match="Duplicate"):
+            archive.writestr("r.csv", table("b,2024-04-05T10:00Z,a"))
+    traces, _ = ingested("ingest", "r.zip", "-o", "out.parquet")
+    assert traces.users == ("a", "b")
+
+
+@pytest.mark.parametrize("moment", [("us", -(2**63), None), ("us", 2**60, "UTC"),
+                                    ("ms", 2**62, "UTC")])  # fmt: skip
+def test_moments_beyond_the_calendar_are_no_times(ingested, refused, folder, moment):
+    unit, far, zone = moment
+    times = pl.Series([0, far]).cast(pl.Datetime(unit, zone))
+    records = pl.DataFrame({"user": ["a", "b"], "time": times, "region": ["r", "r"]})
+    records.write_parquet("r.parquet")
+    command = ("ingest", "r.parquet", "-o", "out.parquet", "--timezone", "UTC")
+    assert "row 2: column 'time': 'beyond the years 1 to 9999' is not a time" in refused(*command)
+    assert ingested(*command, "--drop-invalid")[0].users == ("a",)
+
+
 def test_zstd_is_read(ingested, folder):
     plain = table(*(f"u{i},2024-04-05T10:00Z,a" for i in range(3)), header="user;time;region")
     pl.read_csv(io.StringIO(plain.replace(";", ","))).write_csv("r.csv.zst", compression="zstd")

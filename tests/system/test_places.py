@@ -101,6 +101,13 @@ def test_a_grid_that_a_stray_point_makes_too_large_is_refused(ingested, refused,
     assert "missing position: 1 record." in said
 
 
+def test_the_antimeridian_has_two_names(ingested, points):
+    points.with_columns(lon=pl.Series([180.0, -180.0] * 120)).write_csv("line.csv")
+    traces, said = ingested("line.csv", "--grid", "1x1")
+    assert "in no region" not in said
+    assert traces.n_users == points["user"].n_unique()
+
+
 def test_an_area_that_crosses_itself_is_repaired_and_named(ingested, points, folder):
     areas(folder / "tie.geojson", tie=BOW_TIE)
     traces, said = ingested("points.csv", "--polygons", "tie.geojson")

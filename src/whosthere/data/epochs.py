@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
@@ -17,6 +18,8 @@ from whosthere.errors import FileError, InputError
 from whosthere.specs import whole
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
 _UNITS = {
@@ -105,8 +108,11 @@ class Epochs(Shown):
         object.__setattr__(self, "n", whole(self.n, "the number of epochs"))
         if self.n < 1:
             raise InputError(f"there must be at least one epoch, not {self.n}")
-        day, start = _day(self.start, self.timezone), self.start.astimezone(UTC)
-        object.__setattr__(self, "start", _midnight(day, self.timezone) if self.in_days else start)
+        with _within_the_calendar():
+            day, start = _day(self.start, self.timezone), self.start.astimezone(UTC)
+            start = _midnight(day, self.timezone) if self.in_days else start
+            object.__setattr__(self, "start", start)
+            _day(self.end, self.timezone)
 
     def __len__(self) -> int:
         return self.n
@@ -134,7 +140,7 @@ class Epochs(Shown):
         cls, first: datetime, last: datetime, *, length: timedelta, timezone: str = "UTC"
     ) -> Self:
         """Cover every moment from `first` to `last`, counted from local midnight before `first`."""
-        midnight = _midnight(_day(first, timezone), timezone)
+        midnight = cls(first, _DAY, 1, timezone).start
         start = midnight + (first.astimezone(UTC) - midnight) // length * length
         end = last.astimezone(UTC) + _MICROSECOND
         return cls.between(start, end, length=length, timezone=timezone)
@@ -280,13 +286,9 @@ class Epochs(Shown):
             datetime.fromisoformat(described["start"]),
             parse_length(described["length"]),
         )
-        try:
-            made = cls(start, length, int(described["n"]), described["timezone"])
-            end = made.end.isoformat()
-        except OverflowError:
-            raise InputError("its epochs are not within the years 1 to 9999") from None
+        made = cls(start, length, int(described["n"]), described["timezone"])
         if "end" in described:
-            same = described["end"] == end
+            same = described["end"] == made.end.isoformat()
         else:
             same = not made.in_days or set(np.diff(made._bounds)) == {length // _MICROSECOND}
         if made.start != start or not same:
@@ -307,6 +309,17 @@ class Epochs(Shown):
     def local_start(self) -> str:
         """When the first epoch begins, as messages have it: local time and its zone."""
         return _local(self.start, self.timezone)
+
+
+@contextmanager
+def _within_the_calendar() -> Iterator[None]:
+    """Refuse moments that no date and time can be written for."""
+    try:
+        yield
+    except OverflowError:
+        raise InputError(
+            "the epochs are not within the years 1 to 9999", fix="Check how times are written"
+        ) from None
 
 
 def _day(moment: datetime, timezone: str) -> date:

@@ -102,13 +102,13 @@ def refuse_existing(
     An output that is one of the inputs, or a file in one, is refused even if it may be replaced.
     """
     try:
-        if path.is_dir():
-            raise FileError("is a folder", where=path, fix="Name a file")
-        exists = path.exists()
+        is_folder, exists = path.is_dir(), path.exists()
         # The name may be too long for the file system, or once the temporary ending is added.
         path.with_name(f".{path.name}.{'0' * 8}.part").exists()
     except (OSError, ValueError) as error:
         raise _no_path(error, path) from error
+    if is_folder:
+        raise FileError("is a folder", where=path, fix="Name a file")
     if exists and any(_is_or_holds(given, path) for given in inputs if given is not None):
         raise FileError("is an input of this command", where=path, fix="Choose another name")
     if exists and not force:

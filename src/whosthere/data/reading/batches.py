@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,14 @@ import polars as pl
 from whosthere.data.reading.columns import ROUNDED, degrees_of
 from whosthere.data.reading.formats import points_of
 from whosthere.data.reading.source import CONTROL, RAGGED, naming
-from whosthere.data.reading.times import IMPLAUSIBLE, PLAUSIBLE_YEARS, SKIPPED, TWICE, Moments
+from whosthere.data.reading.times import (
+    IMPLAUSIBLE,
+    PLAUSIBLE_YEARS,
+    SKIPPED,
+    TWICE,
+    Moments,
+    datable,
+)
 from whosthere.data.regions import MOST_DEGREES, PROJECTED_FIX
 from whosthere.errors import RecordsError, quote
 
@@ -91,7 +98,7 @@ class Rejects:
         bad = marked.fill_null(value=True).to_numpy() & ~self.bad
         if bad.any() and not (drop or self.drops or reason in (self.noted or ())):
             index = int(np.argmax(bad))
-            said = self.frame[role][index]
+            said = _value(self.frame[role], index)
             if role != RAGGED:
                 said = f"column {self.layout.names[role]!r}: {_complaint(said, problem)}"
             where = self.layout.source.place(self.first_row + index)
@@ -130,6 +137,12 @@ class Rejects:
             self.add("time", marked, reason, words.format(zone=times.timezone), fix=fix, drop=drop)
         missing = moments.micros.is_null()
         self.add("time", missing, "without a valid time", "is not a time", fix=_TIME_FIX)
+
+
+def _value(column: pl.Series, index: int) -> Any:  # noqa: ANN401 - whatever it holds
+    """Return a value of a column, in words where Python has no other for it."""
+    is_far = column.dtype.is_temporal() and not datable(column[index : index + 1])[0]
+    return "beyond the years 1 to 9999" if is_far else column[index]
 
 
 def _complaint(value: object, problem: str) -> str:

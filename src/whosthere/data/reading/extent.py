@@ -25,8 +25,8 @@ class Box:
     north: float = 90.0
 
     def eastward(self, lon: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return longitudes as they are counted here: up to 360 where the box ends east of 180."""
-        return lon % 360.0 if self.east > 180.0 else lon
+        """Return longitudes as they are counted here: up to 360 where the box reaches 180."""
+        return lon % 360.0 if self.west >= 0.0 and self.east >= 180.0 else lon
 
     def holds(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Tell which points lie inside."""

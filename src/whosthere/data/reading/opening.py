@@ -196,7 +196,7 @@ def _open_zip(path: Path, encoding: str | None, skipped: list[InputError] | None
         with skipping(skipped), readable(shown):
             if not member.file_size:
                 raise empty(shown)
-            stored = Stored(shown, partial(_open_member, path, name))
+            stored = Stored(shown, partial(_open_member, path, member))
             sources.append(_open_one(stored, ending, encoding))
     if not sources and len(skipped or ()) == n_skipped:
         raise RecordsError("is a zip file without tables", where=path, fix=f"Expected: {_EXPECTED}")
@@ -206,8 +206,9 @@ def _open_zip(path: Path, encoding: str | None, skipped: list[InputError] | None
     return sources
 
 
-def _open_member(path: Path, name: str) -> IO[bytes]:
-    return zipfile.ZipFile(path).open(name)
+def _open_member(path: Path, member: zipfile.ZipInfo) -> IO[bytes]:
+    # Not by its name, which another one may bear too.
+    return zipfile.ZipFile(path).open(member)
 
 
 def _with_keys(source: Source, top: Path, *, user_from_path: bool) -> Source:

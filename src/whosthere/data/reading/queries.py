@@ -22,6 +22,8 @@ _SERVERS = ("postgres://", "postgresql://")
 _MISSING_EXTENSION = re.compile(r'(?:^|using ")INSTALL (\w+)["; ]', re.MULTILINE)
 ZONE = "UTC"
 """Of times that are moments. A database keeps no zone with them, and the machine's is no better."""
+_OF_VALUES = ("Conversion Error", "Invalid Input Error")
+_QUOTED = re.compile(r"""(['"]).*\1""")
 _IN_ZONE = f"SET GLOBAL TimeZone = '{ZONE}'"
 
 
@@ -60,7 +62,7 @@ class Query:
         return (self.database or "").startswith(_SERVERS)
 
     def _connect(self) -> Any:  # noqa: ANN401 - duckdb is untyped where it is missing
-        duckdb = _module()
+        duckdb, _ = _modules()
         # Extensions would be downloaded while data are read.
         config = {"autoinstall_known_extensions": "false"}
         if self.database is None or self._is_server:
@@ -104,10 +106,12 @@ def _asked(connection: Any, sql: str, *, is_server: bool) -> Any:  # noqa: ANN40
     return (cursor.execute(f"USE {_SERVER}") if is_server else cursor).sql(sql)
 
 
-def _module() -> Any:  # noqa: ANN401
-    # DuckDB hands rows over by pyarrow.
-    duckdb, _ = (optional(one, "Reading from a database", "sql") for one in ("duckdb", "pyarrow"))
-    return duckdb
+def _modules() -> tuple[Any, Any]:
+    """Return DuckDB, and pyarrow by which it hands rows over."""
+    duckdb, arrow = (
+        optional(one, "Reading from a database", "sql") for one in ("duckdb", "pyarrow")
+    )
+    return duckdb, arrow
 
 
 def _attach(connection: Any, url: str) -> None:  # noqa: ANN401
@@ -120,9 +124,18 @@ def _attach(connection: Any, url: str) -> None:  # noqa: ANN401
 @contextmanager
 def _asking(where: str = "`sql`") -> Iterator[None]:
     """Turn what the database refuses into a message for the user."""
+    duckdb, pyarrow = _modules()
+    # Rows come by pyarrow, with errors of its own, and of kinds at which polars may panic.
+    others = (pyarrow.ArrowException, pl.exceptions.PolarsError, OSError)
     try:
         yield
-    except _module().Error as error:
+    except BaseException as error:
+        panics = type(error).__name__ == "PanicException"
+        if not (panics or isinstance(error, (duckdb.Error, *others))):
+            raise
+        if panics or isinstance(error, pl.exceptions.PolarsError):
+            fix = "Give each column a name of its own, and cast it to VARCHAR, DOUBLE or TIMESTAMP"
+            raise RecordsError("has columns that cannot be read", where=where, fix=fix) from error
         if extension := _MISSING_EXTENSION.search(str(error)):
             raise RecordsError(
                 f"DuckDB needs its extension {extension[1]} for this, which is not installed",
@@ -142,4 +155,6 @@ def _reason(text: str) -> str:
     line = next((line for line in text.splitlines() if line.strip()), "no reason given")
     if "://" in line or "password" in line.lower():
         return "the connection failed"
+    if line.startswith(_OF_VALUES):  # a value may be somebody's id
+        line = _QUOTED.sub("...", line)
     return " ".join(shown(word) for word in line.rstrip(".").split())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import polars as pl
 
-from whosthere.data.epochs import from_micros, zone
+from whosthere.data.epochs import from_micros, to_micros, zone
 from whosthere.errors import InputError, RecordsError, suggestion
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 # A number is taken for seconds, milliseconds, microseconds or nanoseconds by its size: each
 # bound is the year 5138 in its own unit and 1973 in the next.
 _LARGEST_SECONDS = 1e11
+# Python has no datetimes beyond, in whatever zone.
+_FIRST_DATABLE = to_micros(datetime(1, 1, 2, tzinfo=UTC))
+_LAST_DATABLE = to_micros(datetime(9999, 12, 31, tzinfo=UTC))
 # Unix times outside these years are more likely something else, such as a date without dashes.
 _FIRST_PLAUSIBLE, _END_OF_PLAUSIBLE = 631_152_000_000_000, 4_102_444_800_000_000
 PLAUSIBLE_YEARS = "1990 to 2099"
@@ -136,6 +139,7 @@ class TimeReader:
         )
 
     def _read_datetimes(self, column: pl.Series) -> Moments:
+        column = _null_where(column, ~datable(column))
         if isinstance(column.dtype, pl.Datetime) and column.dtype.time_zone is not None:
             return Moments(column.dt.timestamp("us"))
         return self._local(column.cast(pl.Datetime("us")))
@@ -322,6 +326,12 @@ def shape_of(sample: pl.Series) -> str:
         numbers = text.filter(text.str.contains(_SHAPES[UNIX]))
         _refuse_doubtful_numbers(numbers)
     return shape
+
+
+def datable(column: pl.Series) -> pl.Series:
+    """Tell which datetimes or dates, of those that are there, lie in the years 1 to 9999."""
+    moments = column.dt.timestamp("us").is_between(_FIRST_DATABLE, _LAST_DATABLE)
+    return moments.fill_null(value=False) | column.is_null()
 
 
 def looks_like_time(text: str) -> bool:
