@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from whosthere import kernels
-from whosthere.adversary import levels
 from whosthere.adversary.count_tables import count_tables
 from whosthere.adversary.levels import (
-    Levels,
     Lines,
     likeliest_law,
     likeliest_spread,
@@ -118,16 +116,6 @@ def test_levels_are_their_law_given_the_counts(rng, spec):
         logs = prior + kernels.sum_log_chances(hidden, log_rates, grid, *tables.of_chances)
         there = symbols[:, i] >= 0
         np.testing.assert_allclose(without[there, i], mean(logs)[there], atol=0.02)
-
-
-def test_levels_are_found_some_lines_at_a_time(rng, monkeypatch):
-    release = _release(rng.poisson(_city(rng, 40, 6)), "suppress(k=1)", rng)
-    _, at = _by_line(release, fit_rates(release))
-    whole = Levels.of(*at, relative=False)
-    monkeypatch.setattr(levels, "_AT_A_TIME", 50)
-    parts = Levels.of(*at, relative=False)
-    np.testing.assert_array_equal(parts.log_weight, whole.log_weight)
-    np.testing.assert_array_equal(parts.nodes, whole.nodes)
 
 
 def test_both_directions_are_one_line():

@@ -107,15 +107,7 @@ class CountTables:
 
         Both have the shape (n_lines, n_cells). Negative symbols are left out.
         """
-        last = self.mean.size - 1
-        place = np.clip((log_rates - self.first) / self.step, 0, last)
-        low = np.minimum(place.astype(np.int64), last - 1)
-        part = place - low
-        within = (1 - part) * self.information[low] + part * self.information[low + 1]
-        # The noise stays, and people add their own.
-        beyond = 1 / (np.exp(log_rates) + self.noise)
-        of_rate = np.where(log_rates > self._last, beyond, within)
-        return np.asarray(np.where(symbols >= 0, np.exp(2 * log_rates) * of_rate, 0.0).sum(axis=1))
+        return kernels.information_on_levels(symbols, log_rates, self.information, self.scales)
 
     @property
     def scales(self) -> Scales:

@@ -44,8 +44,6 @@ _LINES_TO_FIT, _CELLS_TO_FIT, _FEWEST_LINES = 1024, 2**15, 128
 _STEP, _BELOW, _ABOVE = 0.25, 12.0, 1.0
 _LEAST_SPREAD, _MOST_SPREAD = 0.25, 3.0
 _ROUNDS, _STILL = 200, 1e-3
-# Cells of the lines whose levels are found together.
-_AT_A_TIME = 2**18
 # Levels around 1 that evidence is added up over, and spreads of pairs of places that are tried.
 _AROUND_ONE = np.arange(-9.0, 4.0, 0.125)
 _SPREADS_OF_PAIRS = np.exp(np.arange(np.log(0.1), np.log(3.0), 0.1))
@@ -151,22 +149,9 @@ def posterior(
 
     Before these are seen, the logarithm of a level is normal, with an expectation for each line.
     """
-    # Some at a time: what is computed by cell on the way takes many times their memory.
-    size = max(_AT_A_TIME // symbols.shape[1], 1)
-    parts = (slice(first, first + size) for first in range(0, len(symbols), size))
-    found = [_posterior(symbols[i], log_rates[i], expected[i], spread, tables) for i in parts]
-    nodes, log_weights = zip(*((one.nodes, one.log_weight) for one in found), strict=True)
-    return Levels(np.concatenate(nodes), np.concatenate(log_weights))
-
-
-def _posterior(
-    symbols: Ints32, log_rates: Floats, expected: Floats, spread: float, tables: CountTables
-) -> Levels:
-    def log_chances(nodes: Floats) -> Floats:
-        return kernels.sum_log_chances(symbols, log_rates, nodes, *tables.of_chances)
-
-    known = tables.information_on_levels(symbols, log_rates)
-    return levels_given(log_chances, known, expected, spread)
+    looks = np.array([_FAR, _NEAR]), _NARROWEST, N_NODES
+    given = symbols, log_rates, expected, spread, *looks, tables.information
+    return Levels(*kernels.find_levels(*given, *tables.of_chances))
 
 
 def levels_given(

@@ -25,6 +25,8 @@ from .groups import LINE as LINE, publish_groups as publish_groups
 from .l1_logistic import minimise as minimise
 from .lines import (
     Scales as Scales,
+    find_levels as find_levels,
+    information_on_levels as information_on_levels,
     log_ratios_at_nodes as log_ratios_at_nodes,
     means_without_each as means_without_each,
     sum_log_chances as sum_log_chances,

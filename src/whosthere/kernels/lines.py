@@ -47,17 +47,10 @@ def sum_log_chances(
     Symbols and rates have the shape (n_lines, n_cells); negative symbols are left out. `nodes` are
     added to all logarithms of rates of a line.
     """
-    bin_of_symbol, sums = scales.bin_of_symbol, np.zeros(nodes.shape)
+    sums = np.zeros(nodes.shape)
     for line in range(symbols.shape[0]):
-        for i in range(symbols.shape[1]):
-            symbol = symbols[line, i]
-            if symbol < 0:
-                continue
-            row = log_chance[bin_of_symbol[min(symbol, bin_of_symbol.size - 1)]]
-            for q in range(nodes.shape[1]):
-                sums[line, q] += _log_chance(
-                    symbol, log_rates[line, i] + nodes[line, q], row, scales
-                )
+        _add_log_chances(symbols[line], log_rates[line], nodes[line], log_chance, scales,
+                         sums[line])  # fmt: skip
     return sums
 
 
@@ -99,6 +92,66 @@ def log_ratios_at_nodes(
 
 
 @kernel()
+def information_on_levels(
+    symbols: Ints32, log_rates: Floats, information: Floats, scales: Scales
+) -> Floats:
+    """Return what lines tell about the logarithm of a factor of all their rates, shape (n_lines,).
+
+    `information` is that of a published count about the rate (Fisher's), by rate.
+    """
+    found = np.empty(symbols.shape[0])
+    for line in range(found.size):
+        found[line] = _information(symbols[line], log_rates[line], information, scales)
+    return found
+
+
+@kernel()
+def find_levels(
+    symbols: Ints32,
+    log_rates: Floats,
+    expected: Floats,
+    spread: float,
+    looks: Floats,
+    narrowest: float,
+    n_nodes: int,
+    information: Floats,
+    log_chance: Floats,
+    scales: Scales,
+) -> tuple[Floats, Floats]:
+    """Return nodes and log chances of levels of lines, shape (n_lines, n_nodes) each.
+
+    Before symbols are seen, the logarithm of a level is normal, with an expectation for each line
+    and a `spread`. `looks` says how many deviations around the mean the nodes of each look reach;
+    no look is less than the part `narrowest` of the one before wide.
+    """
+    nodes, logs = np.empty((expected.size, n_nodes)), np.empty((expected.size, n_nodes))
+    for line in range(expected.size):
+        known = _information(symbols[line], log_rates[line], information, scales)
+        deviation = 1.0 / np.sqrt(known + spread**-2)
+        middle = expected[line] * (deviation / spread) ** 2
+        for width in looks:
+            for q in range(n_nodes):
+                place = 2.0 * q / (n_nodes - 1) - 1.0
+                nodes[line, q] = middle + deviation * width * place
+                logs[line, q] = -0.5 * ((nodes[line, q] - expected[line]) / spread) ** 2
+            _add_log_chances(symbols[line], log_rates[line], nodes[line], log_chance, scales,
+                             logs[line])  # fmt: skip
+            top, total = -np.inf, 0.0
+            for q in range(n_nodes):
+                top = max(top, logs[line, q])
+            for q in range(n_nodes):
+                total += np.exp(logs[line, q] - top)
+            mean = squares = 0.0
+            for q in range(n_nodes):
+                logs[line, q] -= top + np.log(total)
+                mean += np.exp(logs[line, q]) * nodes[line, q]
+            for q in range(n_nodes):
+                squares += np.exp(logs[line, q]) * (nodes[line, q] - mean) ** 2
+            middle, deviation = mean, max(np.sqrt(squares), narrowest * deviation)
+    return nodes, logs
+
+
+@kernel()
 def means_without_each(
     symbols: Ints32,
     log_rates: Floats,
@@ -131,6 +184,42 @@ def means_without_each(
                 total += weight
                 mean += weight * nodes[line, q]
             found[line, i] = mean / total
+    return found
+
+
+@part()
+def _add_log_chances(
+    symbols: Ints32,
+    log_rates: Floats,
+    nodes: Floats,
+    log_chance: Floats,
+    scales: Scales,
+    sums: Floats,
+) -> None:
+    """Add the log chances of the cells of a line at its nodes to `sums`."""
+    for i in range(symbols.size):
+        symbol = symbols[i]
+        if symbol >= 0:
+            row = log_chance[scales.bin_of_symbol[min(symbol, scales.bin_of_symbol.size - 1)]]
+            for q in range(nodes.size):
+                sums[q] += _log_chance(symbol, log_rates[i] + nodes[q], row, scales)
+
+
+@part()
+def _information(symbols: Ints32, log_rates: Floats, information: Floats, scales: Scales) -> float:
+    """Return what a line tells about the logarithm of a factor of all its rates."""
+    last, found = information.size - 1, 0.0
+    for i in range(symbols.size):
+        if symbols[i] >= 0:
+            place = max((log_rates[i] - scales.first) / scales.step, 0.0)
+            rate = np.exp(log_rates[i])
+            if place > last:
+                # The noise stays, and people add their own.
+                of_rate = 1.0 / (rate + scales.noise)
+            else:
+                k = min(int(place), last - 1)
+                of_rate = information[k] + (place - k) * (information[k + 1] - information[k])
+            found += rate**2 * of_rate
     return found
 
 
