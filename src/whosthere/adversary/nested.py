@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from whosthere.adversary.levels import Levels, Lines
     from whosthere.adversary.nesting import Nesting
     from whosthere.adversary.scorer import Table
-    from whosthere.arrays import Bools, Complexes, Floats, Ints32, Ints64
+    from whosthere.arrays import Bools, Floats, Ints32, Ints64
     from whosthere.privacy.release import Release
 
 # A chance that is not known to be 0 is not taken for a smaller part of another than this. What is a
@@ -189,7 +189,6 @@ class Published:
     """The largest sum that each total may be, shape (n_totals,)."""
     part_of_cell: Ints64
     """The part that each cell of the finer table is, shape (n_regions, n_epochs)."""
-    total_of_part: Ints64
     spare: int
 
     @classmethod
@@ -213,7 +212,7 @@ class Published:
             kept = np.maximum(np.minimum(ratio, _MOST_KEPT), least)
         part_of_cell = np.argsort(cells).reshape(log_rates.shape)
         totals = kernels.Totals(symbol, chances, kept)
-        return cls(parts, totals, most, part_of_cell, total_of_part, spare)
+        return cls(parts, totals, most, part_of_cell, spare)
 
     def laws(self, log_rates: Floats) -> Laws:
         """Return the laws of totals at rates by cell of the finer table."""
@@ -223,9 +222,8 @@ class Published:
         counts, scales, radius, least, size = kernels.expected_counts(
             parts, self.totals, self.spare
         )
-        sums, points = (np.append(0, np.cumsum(one)) for one in (size, size // 2 + 1))
-        circles = kernels.Circles(radius, least, sums, points)
-        return Laws(self, parts, circles, scales, counts[self.part_of_cell])
+        circles = kernels.Circles(scales, radius, least, np.append(0, np.cumsum(size)))
+        return Laws(self, parts, circles, counts[self.part_of_cell])
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +233,6 @@ class Laws:
     published: Published
     parts: kernels.Parts
     circles: kernels.Circles
-    scales: Floats
     counts: Floats
     """The counts of others to be expected in cells, given all that was published."""
 
@@ -256,17 +253,9 @@ class Laws:
         return kernels.chances_by_sum(self.published.totals, self.circles, 0)
 
     @cached_property
-    def _together(self) -> kernels.Laws:
-        part = np.arange(self.parts.symbol.size)
-        laws, starts = self._on_circles(part, np.zeros_like(part))
-        products = kernels.laws_together(self.circles, self.parts.starts, laws, starts)
-        return kernels.Laws(1 / laws, starts, *products)
-
-    def _on_circles(self, part: Ints64, more: Ints64) -> tuple[Complexes, Ints64]:
-        points = np.diff(self.circles.points)[self.published.total_of_part[part]]
-        starts = np.append(0, np.cumsum(points))
-        at = part, more, starts
-        return kernels.laws_on_circles(self.parts, self.scales, self.circles, *at), starts
+    def _of_sums(self) -> Floats:
+        """Chances of these sums, with what was published of the parts, same shape."""
+        return kernels.chances_of_sums(self.parts, self.circles)
 
     def weights(self, levels: Floats, bunched: float) -> tuple[Floats, Floats]:
         """Return how much likelier sums are at levels of totals, (n_totals, n_levels), in bunches.
@@ -278,7 +267,7 @@ class Laws:
 
     def chances(self, weights: Floats) -> Floats:
         """Return chances of all that was published of totals, shape (n_totals, n_levels)."""
-        by_sum = (self._together.of_sums * self._shown)[:, None] * weights
+        by_sum = (self._of_sums * self._shown)[:, None] * weights
         return np.asarray(np.add.reduceat(by_sum, self.circles.sums[:-1]))
 
     def chances_with(self, visits: kernels.Visits, weights: Floats) -> Floats:
@@ -286,10 +275,8 @@ class Laws:
         kinds, kind = np.unique(visits.added, return_inverse=True)
         at = self.published.totals, self.circles
         shown = np.stack([kernels.chances_by_sum(*at, added) for added in kinds.tolist()])
-        of_places = self._on_circles(visits.part, visits.more)
         numbered = visits._replace(added=kind)
-        laws = self.circles, self._together, *of_places, shown, weights
-        return kernels.chances_of_visits(numbered, *laws)
+        return kernels.chances_of_visits(numbered, self.parts, self.circles, shown, weights)
 
     def are_impossible(self, visits: kernels.Visits) -> Bools:
         """Tell which groups make a total too large, even if all other counts are the least."""

@@ -12,15 +12,13 @@ from .fitted_rates import (
 )
 from .frequencies import (
     Circles as Circles,
-    Laws as Laws,
     Parts as Parts,
     Totals as Totals,
     Visits as Visits,
     chances_by_sum as chances_by_sum,
+    chances_of_sums as chances_of_sums,
     chances_of_visits as chances_of_visits,
     expected_counts as expected_counts,
-    laws_on_circles as laws_on_circles,
-    laws_together as laws_together,
     weights_of_sums as weights_of_sums,
 )
 from .groups import (

@@ -50,27 +50,14 @@ class Totals(NamedTuple):
 
 
 class Circles(NamedTuple):
-    """Where the laws of totals are looked at."""
+    """Where the laws of totals are looked at, and what those of their parts are over."""
 
+    scales: Floats
     log_radius: Floats
     least: Ints64
     """The least sum of the others that is looked at."""
     sums: Ints64
-    """Where sums begin, of which there are as many as points on the circle of each total."""
-    points: Ints64
-    """Where points begin: half of those on the circle, of which the others are the mirror."""
-
-
-class Laws(NamedTuple):
-    """Laws of the others with what was published of parts, on circles, one after the other."""
-
-    inverse: Complexes
-    starts: Ints64
-    """One over that of each part, and where it begins."""
-    together: Complexes
-    """The product of those of each total."""
-    of_sums: Floats
-    """The chance of each sum that this makes, over a power of the radius."""
+    """Where the sums of each total begin, of which there are as many as points on its circle."""
 
 
 class Visits(NamedTuple):
@@ -127,61 +114,20 @@ def expected_counts(
 
 
 @kernel()
-def laws_on_circles(
-    parts: Parts, scales: Floats, circles: Circles, which: Ints64, more: Ints64, starts: Ints64
-) -> Complexes:
-    """Return laws of the others on the circles of their totals, from `starts` on.
+def chances_of_sums(parts: Parts, circles: Circles) -> Floats:
+    """Return chances of sums of others, with what was published of parts, over powers of a radius.
 
-    Each is of part ``which[i]`` (in ascending order), where somebody adds ``more[i]`` to it.
+    Shape (n_sums,). Those of a part are over its scale.
     """
-    found, room = np.zeros(starts[-1], np.complex128), np.empty(parts.chances.shape[1])
-    roots, real, imaginary = np.empty((2, 0)), np.empty(0), np.empty(0)
-    t = -1
-    for i in range(which.size):
-        if t < 0 or which[i] >= parts.starts[t + 1]:
-            while which[i] >= parts.starts[t + 1]:
-                t += 1
-            roots = _roots(circles.sums[t + 1] - circles.sums[t])
-            half = circles.points[t + 1] - circles.points[t]
-            real, imaginary = np.empty(half), np.empty(half)
-        first, last = _others(parts, which[i], circles.log_radius[t], more[i], room)
-        real[:] = 0.0
-        imaginary[:] = 0.0
-        for n in range(last, first - 1, -1):
-            chance = room[n] / scales[which[i]]
-            for j in range(real.size):
-                x = real[j] * roots[0, j] - imaginary[j] * roots[1, j] + chance
-                imaginary[j] = real[j] * roots[1, j] + imaginary[j] * roots[0, j]
-                real[j] = x
-        for j in range(real.size):
-            at = first * j % roots.shape[1]
-            law = complex(real[j], imaginary[j]) * complex(roots[0, at], roots[1, at])
-            if more[i] == 0 and abs(law) < _LEAST:
-                law = complex(_LEAST, 0.0)
-            found[starts[i] + j] = law
-    return found
-
-
-@kernel()
-def laws_together(
-    circles: Circles, parts: Ints64, of_parts: Complexes, starts: Ints64
-) -> tuple[Complexes, Floats]:
-    """Multiply the laws of parts by total, and return the chances of their sums as well.
-
-    The parts of each total begin at `parts`, and the laws of parts at `starts`. Chances are over a
-    power of the radius.
-    """
-    together, of_sums = np.ones(circles.points[-1], np.complex128), np.zeros(circles.sums[-1])
-    for t in range(parts.size - 1):
+    found = np.zeros(circles.sums[-1])
+    for t in range(parts.starts.size - 1):
+        together = _together(parts, circles, t)[0]
         turns, first = _turns(circles, t), circles.sums[t]
-        for j in range(turns.shape[1]):
-            product = complex(1.0, 0.0)
-            for i in range(parts[t], parts[t + 1]):
-                product *= of_parts[starts[i] + j]
-            together[circles.points[t] + j] = product
-            for n in range(turns.shape[2]):
-                of_sums[first + n] += product.real * turns[0, j, n] + product.imag * turns[1, j, n]
-    return together, of_sums
+        for j in range(together.size):
+            product = together[j]
+            for n in range(turns.shape[1]):
+                found[first + n] += (product * turns[j, n]).real
+    return found
 
 
 @kernel()
@@ -218,41 +164,93 @@ def weights_of_sums(
 
 @kernel()
 def chances_of_visits(
-    visits: Visits,
-    circles: Circles,
-    laws: Laws,
-    of_places: Complexes,
-    starts: Ints64,
-    shown: Floats,
-    weights: Floats,
+    visits: Visits, parts: Parts, circles: Circles, shown: Floats, weights: Floats
 ) -> Floats:
     """Return chances of all that was published of the total of each group, with the group.
 
-    Shape (n_groups, n_levels). `of_places` are laws of parts where somebody is. `shown` are chances
-    of what was published of a total by the sum of the others, shape (n_added, n_sums).
+    Shape (n_groups, n_levels). `shown` are chances of what was published of a total by the sum of
+    the others, shape (n_added, n_sums).
     """
-    found, t = np.zeros((visits.total.size, weights.shape[1])), -1
-    turns, of_sums = np.empty((2, 0, 0)), np.empty(0)
+    found, t, begun = np.zeros((visits.total.size, weights.shape[1])), -1, 0
+    turns, of_sums = np.empty((0, 0), np.complex128), np.empty(0)
+    together, of_parts = np.empty(0, np.complex128), np.empty((0, 0), np.complex128)
+    of_places = np.empty((0, 0), np.complex128)
     for g in range(visits.total.size):
         if visits.total[g] != t:
             t = visits.total[g]
-            turns = _turns(circles, t)
-            of_sums = np.empty(turns.shape[2])
+            turns, of_sums = _turns(circles, t), np.empty(circles.sums[t + 1] - circles.sums[t])
+            together, of_parts = _together(parts, circles, t)
+            begun += of_places.shape[0]
+            of_places = _of_places(visits, begun, parts, circles, t, of_parts)
         of_sums[:] = 0.0
-        for j in range(turns.shape[1]):
-            product = laws.together[circles.points[t] + j]
+        for j in range(turns.shape[0]):
+            product = together[j]
             for i in range(visits.starts[g], visits.starts[g + 1]):
-                place = visits.places[i]
-                without = laws.inverse[laws.starts[visits.part[place]] + j]
-                product *= of_places[starts[place] + j] * without
+                product *= of_places[visits.places[i] - begun, j]
             for n in range(of_sums.size):
-                of_sums[n] += product.real * turns[0, j, n] + product.imag * turns[1, j, n]
+                of_sums[n] += (product * turns[j, n]).real
         for n in range(of_sums.size):
             chance = of_sums[n] * shown[visits.added[g], circles.sums[t] + n]
             if chance != 0.0:
                 for q in range(weights.shape[1]):
                     found[g, q] += chance * weights[circles.sums[t] + n, q]
     return found
+
+
+@part()
+def _together(parts: Parts, circles: Circles, t: int) -> tuple[Complexes, Complexes]:
+    """Return the product of the laws of all parts of a total, and these, part by part."""
+    roots, room = _roots(circles, t), np.empty(parts.chances.shape[1])
+    first, nobody = parts.starts[t], 0
+    together = np.ones(roots.size // 2 + 1, np.complex128)
+    of_parts = np.empty((parts.starts[t + 1] - first, together.size), np.complex128)
+    for i in range(of_parts.shape[0]):
+        _fill_law(parts, circles, t, first + i, nobody, roots, room, of_parts[i])
+        for j in range(together.size):
+            if abs(of_parts[i, j]) < _LEAST:
+                of_parts[i, j] = _LEAST
+            together[j] *= of_parts[i, j]
+    return together, of_parts
+
+
+@part()
+def _of_places(
+    visits: Visits, begun: int, parts: Parts, circles: Circles, t: int, of_parts: Complexes
+) -> Complexes:
+    """Return by what the places of a total, from `begun` on, change the laws of its parts."""
+    end = begun
+    while end < visits.part.size and visits.part[end] < parts.starts[t + 1]:
+        end += 1
+    found = np.empty((end - begun, of_parts.shape[1]), np.complex128)
+    roots, room = _roots(circles, t), np.empty(parts.chances.shape[1])
+    for i in range(found.shape[0]):
+        which = visits.part[begun + i]
+        _fill_law(parts, circles, t, which, visits.more[begun + i], roots, room, found[i])
+        for j in range(found.shape[1]):
+            found[i, j] /= of_parts[which - parts.starts[t], j]
+    return found
+
+
+@part()
+def _fill_law(
+    parts: Parts,
+    circles: Circles,
+    t: int,
+    i: int,
+    added: int,
+    roots: Complexes,
+    room: Floats,
+    law: Complexes,
+) -> None:
+    """Fill in the law of the others in a part on the circle of its total, if somebody is added."""
+    first, last = _others(parts, i, circles.log_radius[t], added, room)
+    law[:] = 0.0
+    for n in range(last, first - 1, -1):
+        chance = room[n] / circles.scales[i]
+        for j in range(law.size):
+            law[j] = law[j] * roots[j] + chance
+    for j in range(law.size):
+        law[j] *= roots[first * j % roots.size]
 
 
 @kernel()
@@ -357,32 +355,29 @@ def _others(parts: Parts, i: int, log_radius: float, added: int, room: Floats) -
 
 
 @part()
-def _turns(circles: Circles, t: int) -> Floats:
-    """Return how points of half a circle add up to the chance of each sum, (2, n_points, n_sums).
+def _turns(circles: Circles, t: int) -> Complexes:
+    """Return how points of half a circle add up to the chance of each sum, (n_points, n_sums).
 
-    Their real and imaginary parts do so, each times these.
+    It is the real part of the sum of their products with these. The other half is the mirror.
     """
-    size, half = circles.sums[t + 1] - circles.sums[t], circles.points[t + 1] - circles.points[t]
-    roots, found = _roots(size), np.empty((2, half, size))
-    for j in range(half):
+    roots = _roots(circles, t)
+    size = roots.size
+    found = np.empty((size // 2 + 1, size), np.complex128)
+    for j in range(found.shape[0]):
         weight = (1.0 if j == 0 or 2 * j == size else 2.0) / size
         at = circles.least[t] * j % size
         for n in range(size):
-            found[0, j, n] = weight * roots[0, at]
-            found[1, j, n] = weight * roots[1, at]
+            found[j, n] = weight * roots[at].conjugate()
             at = at + j if at + j < size else at + j - size
     return found
 
 
 @part()
-def _roots(size: int) -> Floats:
-    """Return points on a circle, real and imaginary, shape (2, size)."""
-    found = np.empty((2, size))
-    found[0, 0], found[1, 0] = 1.0, 0.0
-    if size > 1:
-        found[0, 1], found[1, 1] = math.cos(2.0 * math.pi / size), math.sin(2.0 * math.pi / size)
-    for j in range(2, size):
+def _roots(circles: Circles, t: int) -> Complexes:
+    """Return the points of a circle, shape (n_sums,)."""
+    found = np.ones(circles.sums[t + 1] - circles.sums[t], np.complex128)
+    turn = 2.0 * math.pi / found.size
+    for j in range(1, found.size):
         i = j // 2
-        found[0, j] = found[0, i] * found[0, j - i] - found[1, i] * found[1, j - i]
-        found[1, j] = found[0, i] * found[1, j - i] + found[1, i] * found[0, j - i]
+        found[j] = found[i] * found[j - i] if i else complex(math.cos(turn), math.sin(turn))
     return found
