@@ -1,6 +1,5 @@
 """Audits to report on, made from scores that were drawn and not from traces."""
 
-import json
 import math
 from dataclasses import replace
 from functools import cache
@@ -12,9 +11,10 @@ import pytest
 
 from whosthere.auditing.follow_up import MeanOverTargets, WhatIf
 from whosthere.auditing.judging import guarantee_findings, judge
+from whosthere.auditing.manifest import write_json
 from whosthere.auditing.policy import Policy
 from whosthere.auditing.result import AuditResult
-from whosthere.auditing.store import FORMAT_VERSION
+from whosthere.auditing.store import FORMAT_VERSION, RunFolder
 from whosthere.errors import SpecError
 from whosthere.game.leaks import REGIONS
 from whosthere.game.plan import TargetChoice
@@ -219,9 +219,9 @@ def _written(audit, folder):
         ("findings", findings),
         ("what_if", [one.to_json() for one in audit.what_if]),
     ):
-        (folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
+        write_json(folder / f"{name}.json", value)
     for name in ("scores", "targets", "regions", "leaks", "marginals"):
-        getattr(audit, name).write_parquet(folder / f"{name}.parquet")
+        RunFolder(folder).write_results(name, getattr(audit, name))
     return folder
 
 

@@ -104,8 +104,10 @@ def test_nothing_that_passes_can_fail_a_pipeline(recommend, folder, refused):
 
 
 def test_coarser_tables_and_the_front_of_all(recommend, folder, refused):
-    code, out, _ = recommend("--coarsen", "epochs=12h", "--coarsen", "regions=2", "--out", "search")
-    assert code == 0
+    code, out, err = recommend(
+        "--coarsen", "epochs=12h", "--coarsen", "regions=2", "--out", "search"
+    )
+    assert code == 0, err
     found = json.loads((folder / "search/recommendation.json").read_text())
     front = found["front"]
     assert f"Of {len(found['candidates'])} tried, no other beats these in both:" in out

@@ -164,7 +164,9 @@ def _likeliest(symbols: Ints32, log_rates: Floats, pulled: Floats32, tables: Tab
             slope, curvature = kernels.slope_by_weights(
                 symbols, log_rates, pulled, weights, _MOST_MOVED, every, *tables
             )
-            root = np.linalg.cholesky(curvature[np.ix_(kept, kept)] + _RIDGE * np.eye(kept.size))
+            # Where counts are hardly told by what is around them, rounding leaves less than nothing.
+            size, axes = np.linalg.eigh(curvature[np.ix_(kept, kept)])
+            root = axes * np.sqrt(np.maximum(size, 0) + _RIDGE)
             before, errors = weights[kept], 1 / np.linalg.norm(root, axis=1)
             step = np.linalg.solve(root, slope[kept] - _RIDGE * before)
             weights[kept], _ = nnls(root.T, root.T @ before + step)
