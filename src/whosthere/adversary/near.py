@@ -164,7 +164,7 @@ def _likeliest(symbols: Ints32, log_rates: Floats, pulled: Floats32, tables: Tab
             slope, curvature = kernels.slope_by_weights(
                 symbols, log_rates, pulled, weights, _MOST_MOVED, every, *tables
             )
-            # Where counts are hardly told by what is around them, rounding leaves less than nothing.
+            # Where neighbours tell hardly anything, rounding may leave less than nothing.
             size, axes = np.linalg.eigh(curvature[np.ix_(kept, kept)])
             root = axes * np.sqrt(np.maximum(size, 0) + _RIDGE)
             before, errors = weights[kept], 1 / np.linalg.norm(root, axis=1)
